@@ -75,11 +75,11 @@ static int compare_names(const void *a, const void *b)
 
 static void check_tokens(peg_str text)
 {
-    struct gw_tokens tokens = {.rest = text};
+    struct gw_keywords tokens = {.rest = text};
     char folded[GW_WORD_BYTES];
     peg_str token;
 
-    while (gw_next_token(&tokens, &token)) {
+    while (gw_next_keyword(&tokens, &token)) {
         REQUIRE(token.len > 0 && token.len <= GW_WORD_BYTES, "%zu bytes", token.len);
         gw_fold(token, folded);
         REQUIRE(memcmp(folded, token.ptr, token.len) == 0, "folded: %.*s", PEG_ARG(token));

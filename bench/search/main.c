@@ -135,10 +135,10 @@ static void measure_quality(void)
 /* One line of tokens for each text. */
 static void print_tokens(struct gw_stemmer *stemmer, const char *text)
 {
-    struct gw_tokens tokens = {.rest = peg__str(text)};
+    struct gw_keywords tokens = {.rest = peg__str(text)};
     peg_str token;
 
-    while (gw_next_token(&tokens, &token)) {
+    while (gw_next_keyword(&tokens, &token)) {
         const peg_str stem = gw_stemmer_stem(stemmer, token);
 
         if (stem.len)

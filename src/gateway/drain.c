@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How a node goes: new calls are refused, those that were admitted are waited for, then the streams
- * of providers and watchers are ended, and last the connections. A provider is asked to leave only
- * when nothing waits for it any more: it would give back what it is handed after that. */
+/* Stops a node: refuses new calls, waits for those that were admitted, then ends the streams of
+ * providers and watchers, and last the connections. A provider is asked to leave only when no call
+ * waits for it: it would give back every later one. */
 
 #include <time.h>
 
@@ -10,8 +10,8 @@
 #include "gateway/node.h"
 #include "gateway/rpc/rpc.h"
 
-/* Connections get so long to say goodbye when nothing runs any more; only a look when somebody is
- * in a hurry, so that what was told just now goes out. */
+/* Connections get GOODBYE_MS to end when nothing runs any more; only LOOK_MS when the node is in a
+ * hurry, so that what was just written goes out. */
 enum { LOOK_MS = 10, GOODBYE_MS = 2000 };
 
 struct going {
@@ -36,7 +36,7 @@ static void begin_drain(void *user)
     calls->drain_ends_ns = bus_now_ns(calls->bus) + going->left_ms * 1000000;
 }
 
-static void count_calls(void *user)
+static void count_pending(void *user)
 {
     struct going *going = (struct going *)user;
 
@@ -111,7 +111,7 @@ bool gw_node_drain(struct gw_node *node, struct gw_loop_state *states, int64_t d
     for (;;) {
         going.n_calls = 0;
         going.n_unsent = 0;
-        run_on_all(node, states, &going, count_calls);
+        run_on_all(node, states, &going, count_pending);
         is_idle = going.n_calls == 0;
         going.left_ms = until_ms - mono_ms();
         going.is_urgent = going.left_ms < drain_ms / 2;

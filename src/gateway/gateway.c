@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A node from a config: what it needs is made in order, and taken apart in the reverse one. */
+/* Makes a node from a config, and frees it in the reverse order. */
 
 #include "pegboard/gateway.h"
 
@@ -83,26 +83,32 @@ static peg_status check_language(const peg_gateway_config *config, peg_error *re
 
 static peg_status check_bounds(const peg_gateway_config *config, peg_error *reterr)
 {
-    enum { LEAST_HELD_BYTES = 1 << 20, LEAST_PAYLOAD_BYTES = 1 << 10, MOST_CONNECTIONS = 1000000 };
+    const struct {
+        const char *field;
+        uint64_t value; /* 0 is the default */
+        uint64_t least;
+        uint64_t most;
+        const char *message;
+    } bounds[] = {
+        {"lease_ms", (uint64_t)config->lease_ms, 100, INT64_MAX, "it must be at least 100"},
+        {"keepalive_ms", (uint64_t)config->keepalive_ms, 100, INT64_MAX, "it must be at least 100"},
+        {"max_held_bytes", config->max_held_bytes, 1 << 20, UINT64_MAX,
+         "it must be at least 1 MiB"},
+        {"max_payload_bytes", config->max_payload_bytes, 1 << 10, PEG_LIMIT_ARGS_BYTES,
+         "it must be 1 KiB to 4 MiB"},
+        {"max_connections", config->max_connections, 1, 1000000, "it must be at most 1,000,000"},
+    };
 
-    if (config->lease_ms < 0 || (config->lease_ms && config->lease_ms < 100))
-        return reject_config(reterr, "lease_ms", "it must be at least 100");
-    if (config->keepalive_ms < 0 || (config->keepalive_ms && config->keepalive_ms < 100))
-        return reject_config(reterr, "keepalive_ms", "it must be at least 100");
-    if (config->max_held_bytes && config->max_held_bytes < LEAST_HELD_BYTES)
-        return reject_config(reterr, "max_held_bytes", "it must be at least 1 MiB");
-    if (config->max_payload_bytes && (config->max_payload_bytes < LEAST_PAYLOAD_BYTES ||
-                                      config->max_payload_bytes > PEG_LIMIT_ARGS_BYTES))
-        return reject_config(reterr, "max_payload_bytes",
-                             "it must be 1 KiB to 4 MiB (PEG_LIMIT_ARGS_BYTES)");
-    if (config->max_connections > MOST_CONNECTIONS)
-        return reject_config(reterr, "max_connections", "it must be at most 1,000,000");
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        if (bounds[i].value &&
+            (bounds[i].value < bounds[i].least || bounds[i].value > bounds[i].most))
+            return reject_config(reterr, bounds[i].field, bounds[i].message);
     return PEG_OK;
 }
 
 static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
 {
-    /* A password alone is a cluster that somebody has half set up. */
+    /* A password alone is a cluster that is half configured. */
     if ((config->redis && config->redis[0]) ||
         (config->redis_password && config->redis_password[0]))
         return peg__fail(reterr, PEG_EUNSUPPORTED, "E_NO_REDIS",
@@ -120,8 +126,7 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
         return reject_config(reterr, "result_mapping_ttl_ms, drain_ms, call_timeout_ms",
                              "they must not be negative");
     if (config->call_timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
-        return reject_config(reterr, "call_timeout_ms",
-                             "it must be at most 86,400,000 (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
+        return reject_config(reterr, "call_timeout_ms", "it must be at most 86,400,000");
     if (!config->tls_cert != !config->tls_key)
         return reject_config(reterr, "tls_cert", "it needs tls_key, and the other way round");
     if (config->tls_client_ca && !config->tls_cert)
@@ -178,7 +183,7 @@ static peg_status open_log_and_auth(peg_gateway *gateway, const peg_gateway_conf
         .cert_file = config->tls_cert,
         .key_file = config->tls_key,
         .ca_file = config->tls_client_ca,
-        /* a token will do instead; without a client CA nobody is asked for a certificate */
+        /* a token will do instead; without a client CA no certificate is requested */
         .is_client_optional = config->token_file && config->tls_client_ca,
         .allows_http1 = true,
     };
@@ -487,7 +492,7 @@ static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
         .on_http1 = gw_http_answer_operator,
         .http1_user = &gateway->node,
     };
-    /* It asks nobody who they are: it must not be reached from elsewhere by mistake. */
+    /* It does not authenticate: it must not be reachable from elsewhere by mistake. */
     peg_status status =
         gw_auth_check_admin(peg__str(gateway->admin_addr), gateway->insecure, reterr);
 
@@ -499,7 +504,7 @@ static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
     return status;
 }
 
-/* Sockets that the one who started us has opened, as systemd does. */
+/* Sockets that the parent process has opened, as systemd does. */
 static peg_status listen_activated(peg_gateway *gateway, const struct net_listener_options *options,
                                    peg_error *reterr)
 {
@@ -569,8 +574,8 @@ peg_status peg_gateway_drain(peg_gateway *gateway, peg_error *reterr)
     if (is_clean)
         return PEG_OK;
     return peg__fail(reterr, PEG_ETIMEOUT, "E_DRAIN",
-                     "some calls had not ended when the gateway stopped: their callers were told "
-                     "that the connection is gone");
+                     "some calls had not ended when the gateway stopped: their callers lost the "
+                     "connection");
 }
 
 peg_status peg_gateway_run(peg_gateway *gateway, const char *addr, peg_error *reterr)
@@ -636,7 +641,7 @@ static void evict_unknown(struct gw_loop_state *state, bool waits)
     }
 }
 
-/* Else who has a stolen token would be handed calls for as long as it stays. */
+/* Otherwise a provider with a stolen token would get calls for as long as it stays attached. */
 static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
 {
     struct gw_node *node = &gateway->node;

@@ -3,28 +3,14 @@
 #define PEG_STORE_INTERNAL_H
 
 #include "base/sqlite/sqlite.h"
-#include "pegboard/common.h"
 #include "pegboard/store.h"
 
-/* What every store asks of a record. */
-
-/* PEG_EINVAL (E_STORE_RECORD): it has no name; PEG_ELIMIT (E_STORE_RECORD): it is too long. */
+/* Checks of every store. PEG_EINVAL (E_STORE_RECORD): it has no name; PEG_ELIMIT (E_STORE_RECORD):
+ * it is too long. */
 peg_status store_check_record(const peg_store_record *record, peg_error *reterr) PEG_MUST_USE;
-/* PEG_ESTATE (E_STORE_REVISION) if the revision that stands is not below the record's. */
-peg_status store_check_revision(const peg_store_record *record, uint64_t standing,
+/* PEG_ESTATE (E_STORE_REVISION) if the current revision is not below the record's. */
+peg_status store_check_revision(const peg_store_record *record, uint64_t current,
                                 peg_error *reterr) PEG_MUST_USE;
-
-/*
- * A file has one user at a time. The lock is a file beside it ("toolsets.db-lock") that says who
- * has it; the system drops it with the process, however that ends. It stays there: whoever removed
- * it could remove the next one's.
- */
-
-/* The file is there. PEG_ESTATE (E_STORE_LOCKED): it is in use, perhaps by this process itself;
- * PEG_EIO (E_STORE). */
-peg_status store_lock(const char *path, int *ret_fd, peg_error *reterr) PEG_MUST_USE;
-/* -1 is no lock. */
-void store_unlock(int fd);
 
 /*
  * A database knows which version of its schema it has (user_version) and whose it is

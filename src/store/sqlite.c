@@ -183,6 +183,75 @@ static peg_status sqlite_forget(void *self, int64_t before_ms, peg_error *reterr
     return status ? explain_failure(store, status, &why, reterr) : PEG_OK;
 }
 
+/* ---- the lock: a file has one user at a time. A file beside it ("toolsets.db-lock") names the
+ * process; the system drops the lock when that ends. The file stays: removing it could remove the
+ * next one's ---- */
+
+/* The process that has it, as it wrote; 0 if it has not yet, or could not. */
+static long read_owner(int fd)
+{
+    char text[24] = "";
+
+    if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
+        return 0;
+    return strtol(text, NULL, 10);
+}
+
+/* A disk that is full must not keep a store from being read: without the number the
+ * message of others has less. */
+static void write_owner(int fd)
+{
+    char text[24];
+    const int len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) < 0)
+        return;
+}
+
+static peg_status fail_locked(const char *path, int fd, peg_error *reterr)
+{
+    const long owner = read_owner(fd);
+    char who[40] = "another process";
+
+    if (owner > 0)
+        snprintf(who, sizeof(who), "process %ld", owner);
+    return peg__fail(reterr, PEG_ESTATE, "E_STORE_LOCKED",
+                     "the store '%.160s' is in use by %s: stop that one, or choose another file",
+                     path, who);
+}
+
+/* Behind all symbolic links, so that a file has one lock whatever it is called. */
+static peg_status lock_store(const char *path, int *ret_fd, peg_error *reterr)
+{
+    char real[PATH_MAX];
+    char name[PATH_MAX + 8];
+    int fd;
+
+    if (!realpath(path, real))
+        return peg__fail(reterr, PEG_EIO, "E_STORE", "the store '%.160s' cannot be found: %m",
+                         path);
+    snprintf(name, sizeof(name), "%s-lock", real);
+    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return peg__fail(reterr, PEG_EIO, "E_STORE",
+                         "the store '%.120s' cannot be locked, for the file '%.100s' beside it "
+                         "cannot be opened: %m",
+                         path, name);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        const peg_status status =
+            errno == EWOULDBLOCK
+                ? fail_locked(path, fd, reterr)
+                : peg__fail(reterr, PEG_EIO, "E_STORE",
+                            "the store '%.160s' cannot be locked: %m; use a local disk", path);
+
+        close(fd);
+        return status;
+    }
+    write_owner(fd);
+    *ret_fd = fd;
+    return PEG_OK;
+}
+
 /* ---- life ---- */
 
 /* Made without being opened: SQLite opens it, and the files beside it get the same mode. */
@@ -230,7 +299,7 @@ static peg_status open_store(struct sqlite_store *store, peg_error *reterr)
     peg_status status = make_file(store->path, reterr);
 
     if (!status)
-        status = store_lock(store->path, &store->lock_fd, reterr);
+        status = lock_store(store->path, &store->lock_fd, reterr);
     if (!status)
         status = peg__sqlite_open(store->path, PEG__SQLITE_WRITE, &store->db, reterr);
     /* Kept means kept, also if the power goes. */
@@ -252,7 +321,8 @@ static void sqlite_free(void *self)
     for (int i = 0; i < N_STATEMENTS; i++)
         peg__sqlite_finalize(store->statements[i]);
     peg__sqlite_close(store->db);
-    store_unlock(store->lock_fd);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
     peg__free(store);
 }
 
@@ -284,77 +354,6 @@ peg_status peg_sqlite_store_new(const char *path, peg_store *ret_store, peg_erro
         .self = store,
     };
     return PEG_OK;
-}
-
-/* Who holds it, as it wrote; 0 if it has not yet, or could not. */
-static long read_holder(int fd)
-{
-    char text[24] = "";
-
-    if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
-        return 0;
-    return strtol(text, NULL, 10);
-}
-
-/* A disk that is full must not keep a store from being read: without the number others are told
- * less. */
-static void write_holder(int fd)
-{
-    char text[24];
-    const int len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-
-    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) < 0)
-        return;
-}
-
-static peg_status fail_locked(const char *path, int fd, peg_error *reterr)
-{
-    const long holder = read_holder(fd);
-    char who[40] = "another process";
-
-    if (holder > 0)
-        snprintf(who, sizeof(who), "process %ld", holder);
-    return peg__fail(reterr, PEG_ESTATE, "E_STORE_LOCKED",
-                     "the store '%.160s' is in use by %s: stop that one, or choose another file",
-                     path, who);
-}
-
-/* Behind all symbolic links, so that a file has one lock whatever it is called. */
-peg_status store_lock(const char *path, int *ret_fd, peg_error *reterr)
-{
-    char real[PATH_MAX];
-    char name[PATH_MAX + 8];
-    int fd;
-
-    if (!realpath(path, real))
-        return peg__fail(reterr, PEG_EIO, "E_STORE", "the store '%.160s' cannot be found: %m",
-                         path);
-    snprintf(name, sizeof(name), "%s-lock", real);
-    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return peg__fail(reterr, PEG_EIO, "E_STORE",
-                         "the store '%.120s' cannot be locked, for the file '%.100s' beside it "
-                         "cannot be opened: %m",
-                         path, name);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        const peg_status status =
-            errno == EWOULDBLOCK
-                ? fail_locked(path, fd, reterr)
-                : peg__fail(reterr, PEG_EIO, "E_STORE",
-                            "the store '%.160s' cannot be locked: %m; use a local disk", path);
-
-        close(fd);
-        return status;
-    }
-    write_holder(fd);
-    *ret_fd = fd;
-    return PEG_OK;
-}
-
-void store_unlock(int fd)
-{
-    if (fd >= 0)
-        close(fd);
 }
 
 static peg_status get_number(struct peg__sqlite *db, const char *query, int64_t *ret_number,

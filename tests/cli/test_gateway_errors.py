@@ -436,7 +436,7 @@ def sockets_that_were_handed_over_need_somebody_to_be_asked_and_have_no_address(
         with serve(server) as serving:
             check(serving.wait() == 2, "it does not start")
             words = serving.process.stderr.read().decode()
-            check("give --token-file" in words and "say --insecure" in words, words)
+            check("give --token-file" in words and "set --insecure" in words, words)
         with serve(server, "--insecure") as serving:
             check("listens on the sockets of systemd" in serving.line(), "where it listens")
             serving.line_with("pegboard list --registry ADDR\n")

@@ -138,12 +138,12 @@ TEST(folding_knows_the_alphabets_that_have_two_cases)
 static peg_str tokens_of(const char *text)
 {
     static char list[256];
-    struct gw_tokens tokens = {.rest = peg__str(text)};
+    struct gw_keywords tokens = {.rest = peg__str(text)};
     size_t len = 0;
     peg_str token;
 
     list[0] = '\0';
-    while (gw_next_token(&tokens, &token))
+    while (gw_next_keyword(&tokens, &token))
         len += (size_t)snprintf(list + len, sizeof(list) - len, "%.*s ", PEG_ARG(token));
     return peg__str(list);
 }

@@ -7,9 +7,9 @@
 #include "pegboard/gateway.h"
 
 /*
- * Who is calling: the name of a bearer token, of a client certificate, or `local` on a listener of
- * this machine without authentication. The interceptor finds it out before any handler hears of
- * the call, and refuses what has none.
+ * The principal of a call: the name of a bearer token, of a client certificate, or `local` on a
+ * listener of this machine without authentication. The interceptor finds it before any handler sees
+ * the call, and rejects calls that have none.
  */
 
 enum gw_principal_from { GW_FROM_LOCAL, GW_FROM_TOKEN, GW_FROM_CERTIFICATE, GW_FROM_ANYWHERE };
@@ -24,12 +24,12 @@ struct gw_principal {
 const struct gw_principal *gw_call_principal(const struct grpc_call *call);
 
 /*
- * Who may call: the interceptor behind principal.h.
+ * Who may call:
  *
  *   tokens are configured   `authorization: Bearer peg_...` must name one; a wrong one is refused
  *                           even where a certificate would do, and so are two
  *   certificates are        the name in the client's certificate, unless a token was shown
- *   neither                 everybody on this machine is `local`; others are refused, or `anyone`
+ *   neither                 callers on this machine are `local`; others are refused, or `anyone`
  *                           with --insecure
  *
  * Open to all are grpc.health.v1 and reflection, which tell nothing about toolsets, and /healthz
@@ -44,7 +44,7 @@ struct gw_auth_options {
     bool has_certificates;    /* clients' certificates are verified */
     bool is_insecure;         /* everybody may call, from anywhere */
     const char *admin_names;  /* of operators' certificates, between commas; NULL: none */
-    struct gw_event_log *log; /* hears of who was refused, never of what was shown; NULL: none */
+    struct gw_event_log *log; /* of rejected callers, never of their credentials; NULL: none */
 };
 
 /* As gw_tokens_new(). `loops` outlives it, the options are copied. */
@@ -55,12 +55,12 @@ struct gw_auth *gw_auth_free(struct gw_auth *auth);
 /* Any thread that may block: as gw_tokens_reload(). Calls that run keep their principal; streams
  * that would go on for ever are asked about with gw_auth_knows(). */
 peg_status gw_auth_reload(struct gw_auth *auth, peg_error *reterr);
-/* Any thread. Would somebody of that name still be let in? Only tokens can be taken away. NULL for
- * auth knows everybody. */
+/* Any thread. Would that principal still be let in? Only tokens can be revoked. A NULL auth knows
+ * all. */
 bool gw_auth_knows(const struct gw_auth *auth, peg_str principal);
 #define GW_TOKEN_GONE                                                                              \
     "the token of this stream was taken out: ask whoever runs the gateway for another one"
-/* Is anybody asked who they are? */
+/* Are callers authenticated? */
 bool gw_auth_asks(const struct gw_auth *auth);
 
 /* For grpc_server_options; lives as long as the auth. */
@@ -71,28 +71,25 @@ struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
  */
 bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request);
 
-/* Any thread. Such a request was refused: it is counted, and told. */
+/* Any thread. Counts and logs such a request that was refused. */
 void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request);
-/* Any thread. How many calls and requests were refused because nobody known sent them. */
+/* Any thread. How many calls and requests were refused because their sender is not known. */
 uint64_t gw_auth_n_refused(const struct gw_auth *auth);
 
-/* Those who run the gateway:
- *
- *   - whoever shows a token that is marked `admin`, or a certificate among --admin-names
+/* Operators of the gateway:
+ *   - callers with a token that is marked `admin`, or a certificate among --admin-names
  *   - on a unix socket the gateway's own user and root, who could as well end it, without a token
  *     also where tokens are asked for
- *   - where nobody is asked who they are, everybody on this machine
+ *   - without authentication, every caller on this machine
  *
- * An ordinary token is nobody's, wherever it comes from. */
+ * A caller with an ordinary token is none, wherever it comes from. */
 bool gw_auth_is_operator(const struct grpc_call *call);
 
 /* May a gateway listen there? PEG_EINVAL (E_LISTEN_INSECURE): other machines can reach it, and
- * nobody is asked who they are. PEG_EPARSE (E_ADDRESS). */
+ * callers are not authenticated. PEG_EPARSE (E_ADDRESS). */
 peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr);
-/* And may it answer operators there, of whom it asks nothing? Fails as above. */
+/* The same for --admin-addr, which never authenticates. */
 peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr);
-
-/* What is wrong with an address, before anything is made for it. */
 
 #define GW_DEFAULT_ADDRESS "127.0.0.1:9090"
 #define GW_ACTIVATED "systemd" /* instead of an address: sockets that were handed over */

@@ -391,32 +391,33 @@ static peg_status reach_of(peg_str address, bool *ret_is_far, peg_error *reterr)
     return PEG_OK;
 }
 
-peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)
+static peg_status check_reach(const char *option, peg_str address, bool is_protected,
+                              const char *message, peg_error *reterr)
 {
     bool is_far = false;
     const peg_status status = reach_of(address, &is_far, reterr);
 
-    if (status || asks || is_insecure || !is_far)
+    if (status || is_protected || !is_far)
         return status;
     return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
-                     "other machines can reach '%.*s', and nobody there is asked who they are: "
-                     "give --token-file (see `pegboard token new`) or --tls-client-ca, listen on "
-                     "127.0.0.1, or say --insecure",
-                     (int)(address.len < 64 ? address.len : 64), address.ptr);
+                     "other machines can reach %s'%.*s', %s", option,
+                     (int)(address.len < 64 ? address.len : 64), address.ptr, message);
+}
+
+peg_status gw_auth_check_listen(peg_str address, bool asks, bool is_insecure, peg_error *reterr)
+{
+    return check_reach("", address, asks || is_insecure,
+                       "and callers are not authenticated: give --token-file (see `pegboard token "
+                       "new`) or --tls-client-ca, listen on 127.0.0.1, or set --insecure",
+                       reterr);
 }
 
 peg_status gw_auth_check_admin(peg_str address, bool is_insecure, peg_error *reterr)
 {
-    bool is_far = false;
-    const peg_status status = reach_of(address, &is_far, reterr);
-
-    if (status || is_insecure || !is_far)
-        return status;
-    return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
-                     "other machines can reach --admin-addr '%.*s', which asks nobody who they "
-                     "are, tokens or not: give it an address of 127.0.0.1, and let others read "
-                     "/metrics on the main port; or say --insecure",
-                     (int)(address.len < 64 ? address.len : 64), address.ptr);
+    return check_reach("--admin-addr ", address, is_insecure,
+                       "which never authenticates: give it an address of 127.0.0.1, and "
+                       "let others read /metrics on the main port; or set --insecure",
+                       reterr);
 }
 
 peg_status gw_listen_check_activated(size_t n_sockets, bool asks, bool is_insecure,
@@ -428,8 +429,8 @@ peg_status gw_listen_check_activated(size_t n_sockets, bool asks, bool is_insecu
                          "name an address");
     if (!asks && !is_insecure)
         return peg__fail(reterr, PEG_EINVAL, "E_LISTEN_INSECURE",
-                         "whoever reaches the sockets that were handed over could call: give "
-                         "--token-file (see `pegboard token new`) or --tls-client-ca, or say "
+                         "callers on the sockets that were handed over are not authenticated: give "
+                         "--token-file (see `pegboard token new`) or --tls-client-ca, or set "
                          "--insecure");
     return PEG_OK;
 }

@@ -256,7 +256,7 @@ const struct gw_token_owner *gw_tokens_find_again(struct gw_tokens *tokens,
     return &slot->owner;
 }
 
-/* The text of a token file, and finding a token by its digest. */
+/* ---- the table: the text of a token file, and finding a token by its digest ---- */
 
 /* Owned; immutable once it is made. */
 struct gw_token_table {
@@ -440,8 +440,8 @@ bool gw_token_name_is_good(peg_str name)
     return true;
 }
 
-static peg_status add_token(struct reading *r, peg_str name, const struct gw_token_entry *what,
-                            peg_error *reterr)
+static peg_status add_table_entry(struct reading *r, peg_str name,
+                                  const struct gw_token_entry *what, peg_error *reterr)
 {
     struct gw_token_table *table = r->table;
     struct gw_token_entry *entry;
@@ -481,7 +481,7 @@ static peg_status read_token_line(struct reading *r, peg_str text, peg_error *re
     entry.is_admin = peg__str_is(rest, "admin");
     if (rest.len && !entry.is_admin)
         return reject_line(r, reterr, "what follows the hash is not `admin`");
-    return add_token(r, name, &entry, reterr);
+    return add_table_entry(r, name, &entry, reterr);
 }
 
 static int compare_digests(const void *a, const void *b)
@@ -513,7 +513,7 @@ static peg_status sort_tokens(struct reading *r, peg_error *reterr)
     return PEG_OK;
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_name_entries(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -525,7 +525,7 @@ static peg_status sort_names(struct gw_token_table *table, peg_error *reterr)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < table->n; i++)
         table->by_name[i] = table->entries[i].name;
-    qsort((void *)table->by_name, table->n, sizeof(*table->by_name), compare_names);
+    qsort((void *)table->by_name, table->n, sizeof(*table->by_name), compare_name_entries);
     return PEG_OK;
 }
 

@@ -205,8 +205,8 @@ void gw_catalog_unregister(struct gw_catalog *catalog, struct net_loop *loop, pe
 void gw_change_forget(struct gw_change_wait *wait);
 
 /*
- * Who provides what, and whether they are well: one loop's replica of the bus's map of providers.
- * The loop that holds a provider's stream writes its entry; every loop reads the same ones.
+ * The providers of toolsets and their health: one loop's replica of the bus's map of providers.
+ * The loop that has a provider's stream writes its entry; every loop reads the same ones.
  *
  * An attached provider is well from its Hello on, as long as its last pong is not older than
  * (missed_pings + 1) * ping_interval, and not older than the schemas of its toolset. A toolset is
@@ -274,8 +274,8 @@ void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char
 void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char *incarnation,
                        uint64_t revision);
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation);
-/* `fn` hears of each provider of this loop that has moved, perhaps several times, and from within
- * any of the functions above. NULL: nobody does. */
+/* `fn` is called for each provider of this loop that has moved, perhaps several times, and from
+ * within any of the functions above. May be NULL. */
 void gw_presence_on_moved(struct gw_presence *presence,
                           void (*fn)(void *user, const char *incarnation), void *user);
 

@@ -2,8 +2,8 @@
 
 /*
  * One change at a time: it is decided, written into the store by a worker, then into the map. The
- * map's watch makes it visible; the next snapshot takes it to the loops, and then the asker hears
- * of it. If the map does not take it the store gets back what was there before.
+ * map's watch makes it visible; the next snapshot takes it to the loops, and then the asker gets
+ * its answer. If the map does not take it the store gets back what was there before.
  */
 
 #include "base/error.h"
@@ -232,8 +232,7 @@ static void write_on_worker(struct net_work *net_work)
         change->status = status;
 }
 
-/* Both who asks and who runs the gateway: the one cannot see to its disk, the other was not asked.
- */
+/* To the asker and to the log: the asker cannot see to the disk, the operator did not ask. */
 static void report_store_failure(struct gw_change *change)
 {
     const peg_error why = change->error;
@@ -480,7 +479,7 @@ void change_queue(struct gw_catalog *catalog, struct gw_change *change)
     catalog->queue_end = &change->next;
 }
 
-static struct gw_change *take_queued(struct gw_catalog *catalog)
+static struct gw_change *take_next_change(struct gw_catalog *catalog)
 {
     struct gw_change *change = catalog->queue;
 
@@ -498,7 +497,7 @@ void change_run_queue(struct gw_catalog *catalog)
         return;
     catalog->is_running = true;
     while (catalog->is_ready && !catalog->current && catalog->queue && !catalog->is_stopping) {
-        catalog->current = take_queued(catalog);
+        catalog->current = take_next_change(catalog);
         decide(catalog, catalog->current);
     }
     catalog->is_running = false;
@@ -510,7 +509,7 @@ void change_run_queue(struct gw_catalog *catalog)
 void change_cancel_all(struct gw_catalog *catalog)
 {
     while (catalog->queue) {
-        struct gw_change *change = take_queued(catalog);
+        struct gw_change *change = take_next_change(catalog);
 
         change->status = fail_canceled(change);
         change_answer(change);
@@ -526,8 +525,7 @@ void change_init(struct gw_catalog *catalog)
     catalog->wait.fn = on_mapped;
 }
 
-/* What loops ask of the catalog. Only the asker's loop looks at `wait`: forgetting is clearing it.
- */
+/* ---- requests of loops. Only the asker's loop reads `wait`: forgetting is clearing it ---- */
 
 static void arrive(struct net_message *message)
 {

@@ -89,7 +89,8 @@ bool presence_read_key(peg_str key, peg_str *ret_toolset, struct gw_provider_ent
     return true;
 }
 
-static bool read_count(const peg_json *object, const char *member, int64_t max, int64_t *ret_number)
+static bool read_count_member(const peg_json *object, const char *member, int64_t max,
+                              int64_t *ret_number)
 {
     const peg_json *value = peg_json_get(object, member);
 
@@ -107,9 +108,9 @@ static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry
 
     if (!address || address->kind != PEG_JSON_STRING ||
         !bus_address_parse(peg_json_str(address), &ret_entry->address) ||
-        !read_count(root, "pong_ms", INT64_MAX, &ret_entry->last_pong_ms) ||
-        !read_count(root, "credits", PEG_LIMIT_GATEWAY_CREDITS, &credits) ||
-        (revision && !read_count(root, "revision", INT64_MAX, &serves)))
+        !read_count_member(root, "pong_ms", INT64_MAX, &ret_entry->last_pong_ms) ||
+        !read_count_member(root, "credits", PEG_LIMIT_GATEWAY_CREDITS, &credits) ||
+        (revision && !read_count_member(root, "revision", INT64_MAX, &serves)))
         return false;
     ret_entry->credits = (uint32_t)credits;
     ret_entry->serves = (uint64_t)serves;

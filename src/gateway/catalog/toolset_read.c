@@ -31,7 +31,7 @@ static void note_failure(struct reader *reader, peg_status status, const char *m
     }
 }
 
-static char *copy_string(struct reader *reader, const peg_json *value, const char *member)
+static char *copy_member(struct reader *reader, const peg_json *value, const char *member)
 {
     static char empty[1];
     char *copy;
@@ -50,15 +50,15 @@ static char *copy_string(struct reader *reader, const peg_json *value, const cha
     return copy;
 }
 
-static char *read_string(struct reader *reader, const peg_json *object, const char *member)
+static char *read_text_member(struct reader *reader, const peg_json *object, const char *member)
 {
-    return copy_string(reader, peg_json_get(object, member), member);
+    return copy_member(reader, peg_json_get(object, member), member);
 }
 
 static ProtobufCBinaryData read_schema_text(struct reader *reader, const peg_json *object,
                                             const char *member)
 {
-    char *text = read_string(reader, object, member);
+    char *text = read_text_member(reader, object, member);
 
     return (ProtobufCBinaryData){.len = strlen(text), .data = (uint8_t *)text};
 }
@@ -100,7 +100,7 @@ static char **read_tags(struct reader *reader, const peg_json *object, size_t *r
     if (!array)
         return NULL;
     PEG_JSON_EACH_ITEM (array, item)
-        tags[n++] = copy_string(reader, item, "tags");
+        tags[n++] = copy_member(reader, item, "tags");
     *ret_n = n;
     return (char **)tags;
 }
@@ -116,8 +116,8 @@ static tool_msg *read_tool(struct reader *reader, const peg_json *object)
     pegboard__v1__tool__init(tool);
     if (object->kind != PEG_JSON_OBJECT)
         note_failure(reader, PEG_EPARSE, "tools");
-    tool->name = read_string(reader, object, "name");
-    tool->description = read_string(reader, object, "description");
+    tool->name = read_text_member(reader, object, "name");
+    tool->description = read_text_member(reader, object, "description");
     tool->tags = read_tags(reader, object, &tool->n_tags);
     tool->input_schema = read_schema_text(reader, object, "input_schema");
     tool->output_schema = read_schema_text(reader, object, "output_schema");
@@ -141,12 +141,12 @@ static void read_tools(struct reader *reader, const peg_json *object, request_ms
 
 static void read_request(struct reader *reader, const peg_json *object, request_msg *request)
 {
-    const char *kind = read_string(reader, object, "kind");
+    const char *kind = read_text_member(reader, object, "kind");
 
     pegboard__v1__register_request__init(request);
-    request->name = read_string(reader, object, "name");
-    request->description = read_string(reader, object, "description");
-    request->version = read_string(reader, object, "version");
+    request->name = read_text_member(reader, object, "name");
+    request->description = read_text_member(reader, object, "description");
+    request->version = read_text_member(reader, object, "version");
     request->tags = read_tags(reader, object, &request->n_tags);
     if (strcmp(kind, "direct") == 0)
         request->kind = PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT;
@@ -176,7 +176,7 @@ static peg_status read_toolset(struct reader *reader, const peg_json *root,
 
     read_request(reader, root, &request);
     dates = (struct gw_toolset_dates){
-        .owner = peg__str(read_string(reader, root, "owner")),
+        .owner = peg__str(read_text_member(reader, root, "owner")),
         .registered_at_ms = read_integer(reader, root, "registered_at_ms"),
         .revision = (uint64_t)read_integer(reader, root, "revision"),
     };

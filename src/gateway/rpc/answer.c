@@ -41,7 +41,7 @@ void gw_report_refused(struct gw_event_log *log, const struct grpc_call *call,
     gw_event_log_write(log, PEG_LOG_WARN, GW_EVENT_REFUSED, fields, n);
 }
 
-/* The code is the same, but who is over a limit will be again, and memory comes back. */
+/* The code is the same, but memory comes back, and a request over a limit stays over it. */
 static bool is_about_memory(const struct grpc_status *status)
 {
     static const char words[] = "out of memory";
@@ -56,10 +56,9 @@ static void name_refusal(struct grpc_call *call, enum wire_error error, struct g
                       grpc_call_arena(call), status);
 }
 
-/* Requests that cannot be read, or are too large: a client that goes by names hears one, too. gRPC
- * calls a message that is none an internal error, which here would be the gateway's own mistake.
- * Whoever looks for a method that is not there, or for health, expects what every gRPC server
- * says. */
+/* A client that goes by names gets one for requests that cannot be read or are too large. gRPC
+ * calls a malformed message an internal error, which here would be the gateway's own mistake.
+ * Unknown methods and the health service answer as every gRPC server does. */
 void gw_describe(struct grpc_call *call, struct grpc_status *status)
 {
     const struct grpc_method *method = grpc_call_method(call);
@@ -145,7 +144,7 @@ void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str h
         gw_fail_outcome(call, &unsent, id);
 }
 
-/* Without memory it is left out: whoever does not know it says so. */
+/* Without memory it is left out: a client that does not know it sends none. */
 void gw_report_epoch(struct grpc_call *call, const struct gw_calls *calls)
 {
     char text[GW_EPOCH_TEXT];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Attach: the stream between a provider and the calls that holds its calls. */
+/* Attach: the stream between a provider and the calls of its loop. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static struct gw_attached *attached_of(struct grpc_call *call)
 
 /* ---- ending ---- */
 
-/* Comings and goings, not calls: a line for each is bearable. */
+/* Providers that attach and leave, not calls: a line for each is affordable. */
 static void log_attachment(struct gw_attached *attached, enum gw_event event)
 {
     gw_event_log_write(attached->node->log, PEG_LOG_INFO, event,
@@ -52,7 +52,7 @@ static void detach_provider(struct gw_attached *attached)
         gw_provider_leave(provider);
 }
 
-/* One that a gateway does not take because it is full, or goes, tries again by itself. */
+/* A provider that is refused because the gateway is full or stops tries again by itself. */
 static void log_refusal(struct gw_attached *attached, enum wire_error error)
 {
     if (error == WIRE_SERVICE_UNAVAILABLE || error == WIRE_OVERLOADED)
@@ -96,7 +96,7 @@ void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
                          peg__str("an Offer could not be answered: attach again"));
 }
 
-/* The call was packed by its driver; what only its holder knows goes behind it. */
+/* The coordinator has packed the call; the fields of this side go behind it. */
 static void hand_call(void *user, const struct gw_handed *handed)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
@@ -234,7 +234,7 @@ static void send_welcome(struct gw_attached *attached, const struct gw_toolset *
     send_frame(attached, &frame);
 }
 
-/* It refuses what it is handed from now on, so it is not asked. */
+/* It refuses calls from now on, so it gets none. */
 static void send_drain(struct gw_attached *attached)
 {
     const struct gw_calls *calls = attached->desk;
@@ -387,7 +387,7 @@ void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__Atta
                          peg__str("the first frame is Hello, and the next ones follow Welcome"));
 }
 
-/* It says nothing more: what it still has it may come back with. */
+/* It sends nothing more: it may come back with the calls that it still has. */
 void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
 {
     struct gw_attached *attached = attached_of(call);
@@ -443,7 +443,7 @@ void gw_serve_attach_drain(struct gw_calls *calls, bool is_urgent)
     for (struct gw_provider *provider = calls->providers; provider; provider = provider->next) {
         struct gw_attached *attached = (struct gw_attached *)provider->user;
 
-        /* One that was dismissed is not to come back, here or elsewhere. */
+        /* One that was evicted must not come back, here or elsewhere. */
         if (!provider->is_away && !provider->dismissal && provider->events == &EVENTS &&
             !attached->was_told_to_leave && may_leave(provider, is_urgent))
             send_drain(attached);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GetToolset, Search. What they tell is what the loop's snapshot has. */
+/* GetToolset, Search, ListToolsets, from the snapshot of the loop. */
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -9,17 +9,12 @@
 #include "gateway/search/search.h"
 #include "grpc/message.h"
 
-static struct gw_calls *calls_of(const struct grpc_call *call, void *node)
-{
-    return gw_node_calls(node, grpc_call_loop(call));
-}
-
 /* ---- GetToolset ---- */
 
 void gw_serve_get(struct grpc_call *call, const Pegboard__V1__GetToolsetRequest *request,
                   void *node)
 {
-    struct gw_calls *calls = calls_of(call, node);
+    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
     struct peg__arena *arena = grpc_call_arena(call);
     Pegboard__V1__GetToolsetResponse response = PEGBOARD__V1__GET_TOOLSET_RESPONSE__INIT;
     const struct gw_toolset *toolset = gw_find_toolset(call, request->name, calls->snapshot);
@@ -97,7 +92,7 @@ static bool is_toolset_healthy(void *presence, peg_str toolset)
 
 void gw_serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *request, void *node)
 {
-    struct gw_calls *calls = calls_of(call, node);
+    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
     struct peg__arena *arena = grpc_call_arena(call);
     const struct gw_search_query query = {.text = peg__str(request->query),
                                           .tags = request->tags,

@@ -13,14 +13,14 @@
 #include "gateway/telemetry/event_log.h"
 #include "wire/time.h"
 
-/* What hangs on an RPC; in its arena. */
+/* The state of an RPC, in its arena. */
 struct asked {
     struct gw_change_wait wait; /* the first member */
     struct grpc_call *call;
     struct gw_node *node;
     enum gw_event event;
     const char *name; /* of the toolset; as long as the RPC */
-    const char *peer; /* likewise: the connection may be gone when it is told */
+    const char *peer; /* likewise: the connection may be gone when it is logged */
     bool is_operator; /* takes out what is another's */
 };
 
@@ -40,8 +40,8 @@ static struct asked *make_asked(struct grpc_call *call, struct gw_node *node, co
     return asked;
 }
 
-/* Whoever asked may be gone: what was begun is done all the same, and told, so that nobody takes
- * out toolsets unseen by leaving at once. */
+/* The client may be gone: its change is made all the same, and logged, so that toolsets cannot be
+ * unregistered unseen by leaving at once. */
 void gw_serve_change_on_end(struct grpc_call *call, void *node)
 {
     struct asked *asked = grpc_call_state(call);
@@ -141,11 +141,17 @@ static void on_unregistered(struct gw_change_wait *wait, peg_status status,
     grpc_call_reply(asked->call, peg__str("")); /* empty in every generation */
 }
 
-static void unregister_as(struct grpc_call *call, const char *name, struct gw_node *node,
-                          bool is_operator)
+static void unregister_as(struct grpc_call *call, const char *name, const char *field,
+                          struct gw_node *node, bool is_operator)
 {
-    struct asked *asked = make_asked(call, node, name);
+    struct asked *asked;
+    peg_error error;
 
+    if (gw_check_name(name, field, &error)) {
+        gw_fail_because(call, &error);
+        return;
+    }
+    asked = make_asked(call, node, name);
     if (!asked)
         return;
     asked->wait.fn = on_unregistered;
@@ -158,22 +164,12 @@ static void unregister_as(struct grpc_call *call, const char *name, struct gw_no
 void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
                          void *node)
 {
-    peg_error error;
-
-    if (gw_check_name(request->name, "name", &error))
-        gw_fail_because(call, &error);
-    else
-        unregister_as(call, request->name, node, false);
+    unregister_as(call, request->name, "name", node, false);
 }
 
 void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_node *node)
 {
-    peg_error error;
-
-    if (gw_check_name(toolset, "toolset", &error))
-        gw_fail_because(call, &error);
-    else
-        unregister_as(call, toolset, node, true);
+    unregister_as(call, toolset, "toolset", node, true);
 }
 
 /* ---- Pong ---- */
@@ -196,14 +192,14 @@ static const struct gw_provider_entry *find_provider(struct gw_calls *calls,
 
 static void forward_pong(struct gw_calls *calls, const struct gw_provider_entry *entry)
 {
-    struct bus_message letter = {.kind = BUS_PONG, .from = calls->bus->self};
+    struct bus_message message = {.kind = BUS_PONG, .from = calls->bus->self};
     const struct bus_address to = entry->address;
 
-    memcpy(letter.incarnation, entry->incarnation, sizeof(letter.incarnation));
-    bus_send(calls->bus, to, &letter, NULL);
+    memcpy(message.incarnation, entry->incarnation, sizeof(message.incarnation));
+    bus_send(calls->bus, to, &message, NULL);
 }
 
-/* Providers of old end when it fails: whatever it says, it is answered. */
+/* Old providers end when it fails, so it is always answered. */
 void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node)
 {
     struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A watcher is told in three steps: that it lost something, if it did; what is there, by a cursor
- * over a snapshot of its own; then what has changed since, from a bounded queue. It goes on
- * whenever its stream takes more, but in turns: a change is told to as many as watch.
+ * A watcher gets three kinds of messages, in this order: that it lost something, if it did; what is
+ * there, by a cursor over a snapshot of its own; then what has changed since, from a bounded queue.
+ * It goes on whenever its stream takes more, but in turns: a change goes to all watchers.
  *
  * A toolset that comes to have the tags of a watcher, or has them no more, was registered or
  * unregistered for that watcher.
@@ -82,7 +82,7 @@ static struct event *event_at(const struct watcher *watcher, size_t i)
     return &watcher->events[at < watcher->capacity ? at : at - watcher->capacity];
 }
 
-static bool take_queued(struct watcher *watcher, struct event *ret_event)
+static bool take_event_of(struct watcher *watcher, struct event *ret_event)
 {
     if (watcher->n == 0)
         return false;
@@ -96,7 +96,7 @@ static void clear_queue(struct watcher *watcher)
 {
     struct event event;
 
-    while (take_queued(watcher, &event))
+    while (take_event_of(watcher, &event))
         gw_toolset_unref(event.toolset);
     peg__free(watcher->events);
     watcher->events = NULL;
@@ -223,7 +223,7 @@ static bool send_queued(struct watcher *watcher)
     struct event event = {.toolset = NULL};
     bool is_sent;
 
-    if (!take_queued(watcher, &event))
+    if (!take_event_of(watcher, &event))
         return false;
     is_sent = send_watch(watcher, event.kind, event.toolset);
     gw_toolset_unref(event.toolset);
@@ -237,7 +237,7 @@ static bool can_send(const struct watcher *watcher)
 }
 
 /* A message that there was no memory for is one that was lost. */
-static void send_some(struct watcher *watcher)
+static void send_due(struct watcher *watcher)
 {
     for (unsigned i = 0; i < MESSAGES_AT_ONCE && can_send(watcher); i++) {
         bool is_sent;
@@ -299,7 +299,7 @@ static void on_turn(struct net_turn *turn)
         struct watcher *watcher = watches->due;
 
         unschedule_watcher(watcher);
-        send_some(watcher);
+        send_due(watcher);
         if (!grpc_call_has_ended(watcher->call))
             schedule_watcher(watcher);
     }

@@ -66,18 +66,19 @@ static bool mark_dead(struct gw_part *part, uint32_t doc)
     return true;
 }
 
-/* The place of a toolset, or -1. */
-static int64_t find_doc(const struct gw_segment *segment, const struct gw_toolset *toolset)
+/* The place of a toolset in a list that is sorted by name, or -1. */
+static int64_t find_toolset(struct gw_toolset *const *list, size_t n,
+                            const struct gw_toolset *toolset)
 {
-    uint32_t low = 0;
-    uint32_t high = segment->n_docs;
+    size_t low = 0;
+    size_t high = n;
 
     while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        const int order = strcmp(toolset->name.ptr, segment->docs[middle]->name.ptr);
+        const size_t middle = low + (high - low) / 2;
+        const int order = strcmp(toolset->name.ptr, list[middle]->name.ptr);
 
         if (order == 0)
-            return segment->docs[middle] == toolset ? (int64_t)middle : -1;
+            return list[middle] == toolset ? (int64_t)middle : -1;
         if (order < 0)
             high = middle;
         else
@@ -193,7 +194,7 @@ static bool bury(struct gw_search_index *index, const struct gw_toolset *toolset
 {
     for (unsigned i = 0; i < index->n_parts; i++) {
         struct gw_part *part = &index->parts[i];
-        const int64_t doc = find_doc(part->segment, toolset);
+        const int64_t doc = find_toolset(part->segment->docs, part->segment->n_docs, toolset);
 
         if (doc >= 0 && gw_part_lives(part, (uint32_t)doc))
             return mark_dead(part, (uint32_t)doc);
@@ -328,30 +329,11 @@ struct gw_segment *gw_search_index_merge(const struct gw_search_index *index, un
     return put_together(index, first, end, NULL);
 }
 
-static bool is_listed(struct gw_toolsets now, const struct gw_toolset *toolset)
-{
-    size_t low = 0;
-    size_t high = now.n;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const int order = strcmp(toolset->name.ptr, now.list[middle]->name.ptr);
-
-        if (order == 0)
-            return now.list[middle] == toolset;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return false;
-}
-
 /* Those that died while the worker was at it. */
 static bool bury_missing(struct gw_part *part, struct gw_toolsets now)
 {
     for (uint32_t doc = 0; doc < part->segment->n_docs; doc++) {
-        if (!is_listed(now, part->segment->docs[doc]) && !mark_dead(part, doc))
+        if (find_toolset(now.list, now.n, part->segment->docs[doc]) < 0 && !mark_dead(part, doc))
             return false;
     }
     return true;

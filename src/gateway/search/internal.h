@@ -32,17 +32,17 @@ bool gw_needle_is_in(const struct gw_needle *needle, peg_str folded);
 /* Takes the next word off *rest; false: there is none. */
 bool gw_next_word(peg_str *rest, peg_str *ret_word);
 
-/* Tokens are what is ranked: the pieces of each word, and the word itself if it has several.
+/* Keywords are what is ranked: the pieces of each word, and the word itself if it has several.
  * "sendMail2" is "send", "mail" and "sendmail2": a number that belongs to a name says nothing by
  * itself. Folded, of at most GW_WORD_BYTES; valid until the next one. */
-struct gw_tokens {
+struct gw_keywords {
     peg_str rest; /* the text; the others are 0 at the beginning */
     peg_str word;
     size_t len;
     bool has_pieces;
     char folded[GW_WORD_BYTES];
 };
-bool gw_next_token(struct gw_tokens *tokens, peg_str *ret_token);
+bool gw_next_keyword(struct gw_keywords *keywords, peg_str *ret_keyword);
 
 /*
  * Calls go down this list:

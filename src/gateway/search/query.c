@@ -265,11 +265,11 @@ static bool add_word(struct reader *r, peg_str folded)
 
 static bool read_query_words(struct reader *r, peg_str text)
 {
-    struct gw_tokens tokens = {.rest = text};
-    peg_str token;
+    struct gw_keywords keywords = {.rest = text};
+    peg_str keyword;
 
-    while (gw_next_token(&tokens, &token)) {
-        if (!add_word(r, token))
+    while (gw_next_keyword(&keywords, &keyword)) {
+        if (!add_word(r, keyword))
             return false;
     }
     return true;

@@ -52,9 +52,9 @@ struct builder {
     struct gw_terms_builder *words;
     struct gw_stemmer *stemmer;
     struct peg__map forms; /* folded words to NO_STEM, or to the number of their stem + 2 */
-    uint32_t *tokens;      /* stems of the field that is read */
-    size_t n_tokens;
-    size_t tokens_capacity;
+    uint32_t *keywords;    /* stems of the field that is read */
+    size_t n_keywords;
+    size_t keywords_capacity;
     float *sums; /* by stem: its weight in the text that is read; 0: not seen */
     size_t n_sums;
     size_t sums_capacity;
@@ -98,22 +98,22 @@ static uintptr_t add_form(struct builder *b, peg_str folded)
     return peg__map_add(&b->forms, folded, (void *)form) ? 0 : form;
 }
 
-static void add_token(struct builder *b, peg_str folded)
+static void add_keyword(struct builder *b, peg_str folded)
 {
     const uintptr_t form = b->is_failed ? 0 : add_form(b, folded);
 
-    if (!form || (form != NO_STEM && !push_number(&b->tokens, &b->n_tokens, &b->tokens_capacity,
-                                                  (uint32_t)(form - 2))))
+    if (!form || (form != NO_STEM && !push_number(&b->keywords, &b->n_keywords,
+                                                  &b->keywords_capacity, (uint32_t)(form - 2))))
         b->is_failed = true;
 }
 
 static void index_text(struct builder *b, peg_str text)
 {
-    struct gw_tokens tokens = {.rest = text};
-    peg_str token;
+    struct gw_keywords keywords = {.rest = text};
+    peg_str keyword;
 
-    while (gw_next_token(&tokens, &token))
-        add_token(b, token);
+    while (gw_next_keyword(&keywords, &keyword))
+        add_keyword(b, keyword);
 }
 
 static bool grow_sums(struct builder *b)
@@ -127,21 +127,22 @@ static bool grow_sums(struct builder *b)
     return true;
 }
 
-/* The tokens so far are all of a field. */
+/* The keywords so far are all of a field. */
 static void end_field(struct builder *b, enum field field)
 {
-    const float norm = 1 - length_share + length_share * (float)b->n_tokens / fields[field].length;
+    const float norm =
+        1 - length_share + length_share * (float)b->n_keywords / fields[field].length;
     const float weight = fields[field].weight / norm;
 
     b->is_failed = b->is_failed || !grow_sums(b);
-    for (size_t i = 0; i < b->n_tokens && !b->is_failed; i++) {
-        const uint32_t stem = b->tokens[i];
+    for (size_t i = 0; i < b->n_keywords && !b->is_failed; i++) {
+        const uint32_t stem = b->keywords[i];
 
         if (b->sums[stem] == 0 && !push_number(&b->seen, &b->n_seen, &b->seen_capacity, stem))
             b->is_failed = true;
         b->sums[stem] += weight;
     }
-    b->n_tokens = 0;
+    b->n_keywords = 0;
 }
 
 /* The fields so far are all of a text. */
@@ -159,7 +160,7 @@ static void end_text(struct builder *b, uint32_t text, float share)
 
 /* ---- toolsets ---- */
 
-static void read_literal(struct builder *b, peg_str text, uint32_t doc, uint8_t where)
+static void index_literal(struct builder *b, peg_str text, uint32_t doc, uint8_t where)
 {
     uint32_t number;
     peg_str word;
@@ -228,10 +229,10 @@ static void read_tags(struct builder *b, const peg_str *tags, size_t n)
 
 static void read_main(struct builder *b, const struct gw_toolset *toolset, uint32_t doc)
 {
-    read_literal(b, toolset->name, doc, IN_NAME);
-    read_literal(b, toolset->description, doc, IN_DESCRIPTION);
+    index_literal(b, toolset->name, doc, IN_NAME);
+    index_literal(b, toolset->description, doc, IN_DESCRIPTION);
     for (size_t i = 0; i < toolset->n_tags; i++)
-        read_literal(b, toolset->tags[i], doc, IN_TAG);
+        index_literal(b, toolset->tags[i], doc, IN_TAG);
     index_text(b, toolset->name);
     end_field(b, NAME);
     index_text(b, toolset->description);
@@ -368,7 +369,7 @@ static struct builder *free_builder(struct builder *b)
     gw_terms_builder_free(b->words);
     gw_stemmer_free(b->stemmer);
     peg__map_free(&b->forms);
-    peg__free(b->tokens);
+    peg__free(b->keywords);
     peg__free(b->sums);
     peg__free(b->seen);
     peg_json_doc_free(b->json);

@@ -122,28 +122,29 @@ static peg_str cut_word(peg_str word)
     return word;
 }
 
-bool gw_next_token(struct gw_tokens *tokens, peg_str *ret_token)
+bool gw_next_keyword(struct gw_keywords *keywords, peg_str *ret_keyword)
 {
     for (;;) {
-        const size_t start = tokens->len - tokens->word.len;
-        const bool is_number = tokens->word.len && peg__is_digit(tokens->word.ptr[0]);
+        const size_t start = keywords->len - keywords->word.len;
+        const bool is_number = keywords->word.len && peg__is_digit(keywords->word.ptr[0]);
 
-        if (tokens->word.len) {
-            tokens->word = peg__str_from(tokens->word, piece_len(tokens->word));
-            *ret_token = peg__strn(tokens->folded + start, tokens->len - tokens->word.len - start);
-            tokens->has_pieces = ret_token->len < tokens->len;
-            if (!tokens->has_pieces || !is_number)
+        if (keywords->word.len) {
+            keywords->word = peg__str_from(keywords->word, piece_len(keywords->word));
+            *ret_keyword =
+                peg__strn(keywords->folded + start, keywords->len - keywords->word.len - start);
+            keywords->has_pieces = ret_keyword->len < keywords->len;
+            if (!keywords->has_pieces || !is_number)
                 return true;
-        } else if (tokens->has_pieces) {
-            tokens->has_pieces = false;
-            *ret_token = peg__strn(tokens->folded, tokens->len);
+        } else if (keywords->has_pieces) {
+            keywords->has_pieces = false;
+            *ret_keyword = peg__strn(keywords->folded, keywords->len);
             return true;
         } else {
-            if (!gw_next_word(&tokens->rest, &tokens->word))
+            if (!gw_next_word(&keywords->rest, &keywords->word))
                 return false;
-            tokens->word = cut_word(tokens->word);
-            tokens->len = tokens->word.len;
-            gw_fold(tokens->word, tokens->folded);
+            keywords->word = cut_word(keywords->word);
+            keywords->len = keywords->word.len;
+            gw_fold(keywords->word, keywords->folded);
         }
     }
 }

@@ -368,11 +368,6 @@ void gw_event_log_write(struct gw_event_log *log, peg_log_level level, enum gw_e
     pthread_mutex_unlock(&log->lock);
 }
 
-struct gw_field gw_field_text(const char *key, const char *text)
-{
-    return gw_field_str(key, peg_cstr(text));
-}
-
 void gw_event_log_hook(peg_log_level level, const char *code, const char *message, void *log)
 {
     gw_event_log_write(log, level, GW_EVENT_LIBRARY,
@@ -419,7 +414,7 @@ struct writer {
 };
 
 /* All of it or nothing. */
-static bool put_bytes(struct writer *w, const char *bytes, size_t n)
+static bool put_line_bytes(struct writer *w, const char *bytes, size_t n)
 {
     if (n > w->max - w->len)
         return false;
@@ -428,9 +423,9 @@ static bool put_bytes(struct writer *w, const char *bytes, size_t n)
     return true;
 }
 
-static bool put_text(struct writer *w, const char *text)
+static bool put_line_text(struct writer *w, const char *text)
 {
-    return put_bytes(w, text, strlen(text));
+    return put_line_bytes(w, text, strlen(text));
 }
 
 /* ---- values ---- */
@@ -448,24 +443,24 @@ static bool is_bare_value(peg_str text)
 }
 
 /* One character of a string: as it is, escaped, or '?' if it is no UTF-8. */
-static bool put_escaped(struct writer *w, const char *at, size_t n)
+static bool put_log_character(struct writer *w, const char *at, size_t n)
 {
     const unsigned char c = (unsigned char)at[0];
     char escape[ESCAPE_BYTES + 1];
 
     if (n == 0)
-        return put_bytes(w, "?", 1);
+        return put_line_bytes(w, "?", 1);
     if (c == '"' || c == '\\') {
         escape[0] = '\\';
         escape[1] = (char)c;
-        return put_bytes(w, escape, 2);
+        return put_line_bytes(w, escape, 2);
     }
     /* C0, DEL, and C1: what a terminal would obey. */
     if (c < 0x20 || c == 0x7f || (c == 0xC2 && (unsigned char)at[1] < 0xA0)) {
         snprintf(escape, sizeof(escape), "\\u%04x", c == 0xC2 ? (unsigned char)at[1] : c);
-        return put_bytes(w, escape, ESCAPE_BYTES);
+        return put_line_bytes(w, escape, ESCAPE_BYTES);
     }
-    return put_bytes(w, at, n);
+    return put_line_bytes(w, at, n);
 }
 
 /* Cut at VALUE_BYTES, which "..." tells. */
@@ -474,18 +469,18 @@ static bool put_quoted(struct writer *w, peg_str text)
     const size_t start = w->len;
     peg_str rest = text;
 
-    if (!put_bytes(w, "\"", 1))
+    if (!put_line_bytes(w, "\"", 1))
         return false;
     while (rest.len) {
         const size_t n = peg__utf8_char_len(rest);
 
         if (w->len - start > VALUE_BYTES)
-            return put_text(w, "...\"");
-        if (!put_escaped(w, rest.ptr, n))
+            return put_line_text(w, "...\"");
+        if (!put_log_character(w, rest.ptr, n))
             return false;
         rest = peg__str_from(rest, n ? n : 1);
     }
-    return put_bytes(w, "\"", 1);
+    return put_line_bytes(w, "\"", 1);
 }
 
 static bool put_field_value(struct writer *w, const struct gw_field *field, bool is_json)
@@ -495,20 +490,20 @@ static bool put_field_value(struct writer *w, const struct gw_field *field, bool
 
     if (field->is_number) {
         snprintf(number, sizeof(number), "%lld", (long long)field->number);
-        return put_text(w, number);
+        return put_line_text(w, number);
     }
     if (!is_json && text.len < VALUE_BYTES && is_bare_value(text))
-        return put_bytes(w, text.ptr, text.len);
+        return put_line_bytes(w, text.ptr, text.len);
     return put_quoted(w, text);
 }
 
 static void put_log_field(struct writer *w, const struct gw_field *field, bool is_json)
 {
     const size_t before = w->len;
-    const bool fits = is_json ? put_text(w, ",\"") && put_text(w, field->key) &&
-                                    put_text(w, "\":") && put_field_value(w, field, true)
-                              : put_text(w, " ") && put_text(w, field->key) && put_text(w, "=") &&
-                                    put_field_value(w, field, false);
+    const bool fits = is_json ? put_line_text(w, ",\"") && put_line_text(w, field->key) &&
+                                    put_line_text(w, "\":") && put_field_value(w, field, true)
+                              : put_line_text(w, " ") && put_line_text(w, field->key) &&
+                                    put_line_text(w, "=") && put_field_value(w, field, false);
 
     if (!fits)
         w->len = before;
@@ -526,10 +521,10 @@ void gw_line_make(struct gw_line *ret_line, const struct gw_line_head *head,
              head->is_json ? "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\""
                            : "time=%s level=%s event=%s",
              time, peg_log_level_name(head->level), head->event);
-    put_text(&w, text);
+    put_line_text(&w, text);
     for (size_t i = 0; i < n_fields && i < GW_EVENT_LOG_FIELDS; i++)
         put_log_field(&w, &fields[i], head->is_json);
     w.max += END_BYTES;
-    put_text(&w, head->is_json ? "}\n" : "\n");
+    put_line_text(&w, head->is_json ? "}\n" : "\n");
     ret_line->len = w.len;
 }

@@ -7,16 +7,16 @@
 #include "pegboard/log.h"
 
 /*
- * What a gateway tells about itself, one line for each event, in words a program can take apart:
+ * The event log of a gateway: one line for each event, in a form that programs can parse:
  *
  *   time=2026-02-22T09:30:00.125Z level=info event=health toolset=weather state=healthy providers=1
  *
  * A value with other characters than these is written as a JSON string. Never a payload: names,
  * ids, sizes, durations, and the gateway's own sentences.
  *
- * Lines are handed to a thread that writes them, so that a slow disk or terminal holds up nobody.
- * What it has no room for is dropped, counted and told, and so is what one kind of event says too
- * often: nobody can fill a disk by calling badly.
+ * A thread writes the lines, so that a slow disk or terminal blocks no caller. Lines over its
+ * capacity, and those of an event that comes too often, are dropped, counted and reported: bad
+ * calls cannot fill a disk.
  */
 
 struct peg_clock;
@@ -36,13 +36,13 @@ enum gw_event {
     GW_EVENT_CALL,    /* a call that ended badly: toolset, tool, outcome, ms */
     GW_EVENT_LATE,    /* a result after the end of its call */
     GW_EVENT_STORE,
-    GW_EVENT_LIBRARY, /* what pegboard/log.h says */
+    GW_EVENT_LIBRARY, /* from pegboard/log.h */
     GW_N_EVENTS,
 };
 
 struct gw_event_log_options {
     const char *path;              /* NULL: standard error */
-    peg_log_level least;           /* what is below is not told */
+    peg_log_level least;           /* events below are not written */
     bool is_json;                  /* a JSON object for each line instead */
     const struct peg_clock *clock; /* NULL: the system's */
     int fd;                        /* tests: to be written to if path is NULL; 0: standard error */
@@ -51,15 +51,15 @@ struct gw_event_log_options {
 /* PEG_EIO (E_LOG_FILE) with the system's words. */
 peg_status gw_event_log_new(const struct gw_event_log_options *options,
                             struct gw_event_log **ret_log, peg_error *reterr);
-/* Writes what it has, for at most a second if nobody takes it. */
+/* Writes the lines that wait, for at most a second. */
 struct gw_event_log *gw_event_log_free(struct gw_event_log *log);
 /* Any thread that may block. Opens the file again, so that it may be moved away before; a failure
  * leaves the old one in use. */
 peg_status gw_event_log_reopen(struct gw_event_log *log, peg_error *reterr);
-/* Any thread: waits until everything that was told so far is written. */
+/* Any thread: waits until all lines so far are written. */
 void gw_event_log_flush(struct gw_event_log *log);
 
-/* ---- telling: any thread, never waits for a disk; NULL for a log tells nobody ---- */
+/* ---- writing: any thread, never waits for a disk; a NULL log writes nothing ---- */
 
 struct gw_field {
     const char *key; /* [a-z_]+ */
@@ -73,7 +73,10 @@ static inline struct gw_field gw_field_str(const char *key, peg_str text)
 {
     return (struct gw_field){.key = key, .text = text.ptr, .len = text.len};
 }
-struct gw_field gw_field_text(const char *key, const char *text);
+static inline struct gw_field gw_field_text(const char *key, const char *text)
+{
+    return gw_field_str(key, peg_cstr(text));
+}
 static inline struct gw_field gw_field_number(const char *key, int64_t number)
 {
     return (struct gw_field){.key = key, .number = number, .is_number = true};
@@ -88,7 +91,7 @@ static inline struct gw_field gw_field_number(const char *key, int64_t number)
 enum { GW_EVENT_LOG_FIELDS = 16 };
 void gw_event_log_write(struct gw_event_log *log, peg_log_level level, enum gw_event event,
                         const struct gw_field *fields, size_t n_fields);
-/* Would it be told? For words that are costly to make. */
+/* Would it be written? For texts that are costly to make. */
 bool gw_event_log_wants(const struct gw_event_log *log, peg_log_level level);
 
 /* For peg_log_set(), the log being the user. */
@@ -97,9 +100,8 @@ void gw_event_log_hook(peg_log_level level, const char *code, const char *messag
 /* Lines that were left out since the start, for either reason. */
 uint64_t gw_event_log_n_dropped(const struct gw_event_log *log);
 
-/* One line of the log as bytes; does no I/O and takes no memory. */
+/* ---- one line as bytes: no I/O, no allocation ---- */
 
-/* A value. */
 struct gw_line {
     size_t len;
     char bytes[PEG_LIMIT_GATEWAY_LOG_LINE_BYTES];

@@ -23,16 +23,6 @@ enum {
     GW_BUCKET_PARTS = 8,
 };
 
-/* 576 bytes. One thread writes, any may read. */
-struct gw_latency_meter {
-    _Atomic uint64_t sum_ns;
-    _Atomic uint64_t max_ns;
-    _Atomic uint64_t buckets[GW_BUCKETS];
-    _Atomic uint16_t parts[GW_BUCKETS - 1][GW_BUCKET_PARTS]; /* the last one has no end to divide */
-};
-
-void gw_latency_count(struct gw_latency_meter *meter, int64_t latency_ns);
-
 /* Of several meters; {0} of none. */
 struct gw_latencies {
     uint64_t max_ns;
@@ -41,14 +31,13 @@ struct gw_latencies {
                 [GW_BUCKET_PARTS]; /* calls of the bucket, as its parts share them */
 };
 
-void gw_latency_collect(const struct gw_latency_meter *meter, struct gw_latencies *into);
 /* A latency that this part (0 to 1) of calls did not exceed, never more than the longest; 0 if
  * there was no call. */
 double gw_latency_quantile_ms(const struct gw_latencies *latencies, double part);
 
 /*
- * What is counted, by toolset. Each loop counts for itself; whoever asks adds them up. A toolset
- * that nobody registered has no line of its own, so that callers cannot make any.
+ * Counters by toolset. Each loop counts for itself; readers add them up. A toolset that is not
+ * registered has no line of its own, so that callers cannot make any.
  */
 
 enum gw_outcome_kind {
@@ -94,7 +83,7 @@ struct gw_totals {
     double calls_per_s;           /* asked for, over the last ten seconds; see gw_metrics_tick() */
 };
 
-/* What a toolset has; all zero if nobody has called it. */
+/* What a toolset has; all zero if it was never called. */
 void gw_metrics_of(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *ret_totals);
 /* Adds what a toolset has. */
 void gw_metrics_add(struct gw_metrics *metrics, peg_str toolset, struct gw_totals *totals);
@@ -104,7 +93,7 @@ void gw_metrics_total(struct gw_metrics *metrics, struct gw_totals *ret_totals);
 void gw_metrics_latencies(struct gw_metrics *metrics, peg_str toolset,
                           struct gw_latencies *ret_latencies);
 
-/* Once a second, from one thread: remembers what was, so that rates can be told. */
+/* Once a second, from one thread: keeps the counters, from which rates are computed. */
 void gw_metrics_tick(struct gw_metrics *metrics, int64_t mono_ns);
 
 /*
@@ -139,13 +128,13 @@ struct gw_metrics_node {
     uint64_t n_refused_connections;
     uint64_t n_evicted_connections;
     uint64_t n_held_bytes;      /* by connections */
-    uint64_t n_unauthenticated; /* calls and requests of nobody who is known */
+    uint64_t n_unauthenticated; /* calls and requests of unknown senders */
     uint64_t n_rpcs;            /* since the start */
     uint64_t n_running_rpcs;
     uint64_t rss_bytes;  /* 0: not known */
     uint64_t heap_bytes; /* likewise */
     unsigned n_loops;
-    uint64_t n_wakes; /* of all loops, by letters and other messages */
+    uint64_t n_wakes; /* of all loops, by messages */
     uint64_t n_log_lines_dropped;
     bool is_draining;
     size_t n_toolsets;
@@ -165,8 +154,8 @@ uint64_t gw_measure_heap(void);
 uint64_t gw_heap_bytes(void);
 
 /*
- * The text of /metrics, made when somebody asks and kept for PEG_LIMIT_GATEWAY_METRICS_MS for all
- * others who ask, whatever loop they are on. Who asks while it is being made waits for it.
+ * The text of /metrics, made on request and kept for PEG_LIMIT_GATEWAY_METRICS_MS for all other
+ * requests, whatever loop they are on. Requests that come while it is being made wait for it.
  *
  *   loop 0   looks at the toolsets, some at a time: their health may be read there only
  *   worker   adds up the counters and writes the text

@@ -199,7 +199,7 @@ static void start_writing(struct gw_metrics_page *page)
     }
 }
 
-static void read_some(struct net_later *later)
+static void read_next_toolsets(struct net_later *later)
 {
     struct gw_metrics_page *page = peg__container_of(later, struct gw_metrics_page, look);
     const size_t n = page->snapshot ? page->snapshot->n : 0;
@@ -225,7 +225,7 @@ static void on_make(struct net_message *message)
         peg__alloc((page->snapshot ? page->snapshot->n : 0) * sizeof(*page->toolsets) + 1);
     page->made = page->toolsets ? net_http1_body_new() : NULL;
     if (page->made)
-        read_some(&page->look);
+        read_next_toolsets(&page->look);
     else
         finish_page(page);
 }
@@ -289,7 +289,7 @@ peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **re
     page->node = node;
     page->n_loops = n_loops;
     page->make.fn = on_make;
-    page->look.fn = read_some;
+    page->look.fn = read_next_toolsets;
     page->expiry.fn = on_expiry;
     page->write.work = write_page;
     page->write.done = on_page_written;

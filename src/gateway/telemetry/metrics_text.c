@@ -156,12 +156,12 @@ static void put_health(struct text *t)
     static const char healthy[] = "pegboard_toolset_healthy";
     static const char age[] = "pegboard_toolset_last_pong_age_seconds";
 
-    put_family(t->out, healthy, "gauge", "1 if a provider of the toolset is well, else 0.");
+    put_family(t->out, healthy, "gauge", "1 if a provider of the toolset is healthy, else 0.");
     for (size_t i = 0; i < t->n_shown - t->has_other; i++) {
         put_start(t->out, healthy, t->shown[i]->name, "");
         put_metric_value(t->out, t->shown[i]->is_healthy);
     }
-    put_family(t->out, age, "gauge", "Time since a provider of the toolset was last heard of.");
+    put_family(t->out, age, "gauge", "Time since the last pong of a provider of the toolset.");
     for (size_t i = 0; i < t->n_shown - t->has_other; i++) {
         const struct gw_metrics_toolset *toolset = t->shown[i];
 
@@ -350,14 +350,14 @@ static void put_traffic(const struct text *t)
               "Bytes that connections hold: unfinished messages, waiting answers, headers.",
               node->n_held_bytes);
     put_counter(t->out, "pegboard_unauthenticated_total",
-                "RPCs and requests that were refused because nobody known sent them.",
+                "RPCs and requests that were refused because their sender is not known.",
                 node->n_unauthenticated);
     put_counter(t->out, "pegboard_rpcs_total", "RPCs that were started.", node->n_rpcs);
     put_gauge(t->out, "pegboard_rpcs_running", "RPCs that run, streams of providers too.",
               node->n_running_rpcs);
     put_gauge(t->out, "pegboard_loops", "Event loops.", node->n_loops);
-    put_counter(t->out, "pegboard_loop_wakes_total",
-                "How often a letter or another message from elsewhere woke a loop.", node->n_wakes);
+    put_counter(t->out, "pegboard_loop_wakes_total", "How often a message woke a loop.",
+                node->n_wakes);
     put_gauge(t->out, "pegboard_draining", "1 if this node takes no new calls, else 0.",
               node->is_draining);
     put_counter(t->out, "pegboard_log_lines_dropped_total",

@@ -88,7 +88,7 @@ def test_the_admin_address_is_not_for_other_machines():
                 [PEGBOARD, "serve", "--store", "memory", "--addr", "127.0.0.1:0", "--admin-addr",
                  ":0", *more], capture_output=True, text=True, timeout=30, check=False)
             assert done.returncode == 2 and "(E_LISTEN_INSECURE)" in done.stderr, done
-            assert "--admin-addr ':0'" in done.stderr and "or say --insecure" in done.stderr
+            assert "--admin-addr ':0'" in done.stderr and "or set --insecure" in done.stderr
             # it would change nothing there, so it is no advice
             assert "--token-file" not in done.stderr, done.stderr
 
