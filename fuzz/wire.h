@@ -29,7 +29,7 @@ static inline void fuzz_reply_init(struct fuzz_reply *f, const struct peg__wire 
     peg__reply_init(&f->reply, &def);
 }
 
-static inline peg_status fuzz_hear(peg_str name, peg_str data, void *user, peg_error *reterr)
+static inline peg_status fuzz_read_event(peg_str name, peg_str data, void *user, peg_error *reterr)
 {
     struct fuzz_reply *f = user;
     bool is_end;
@@ -75,9 +75,9 @@ static inline void fuzz_stream(const struct peg__wire *wire, peg_str bytes)
 
     fuzz_reply_init(&f, wire);
     peg__sse_init(&sse, 1 << 20);
-    status = peg__sse_feed(&sse, bytes, fuzz_hear, &f, &error);
+    status = peg__sse_feed(&sse, bytes, fuzz_read_event, &f, &error);
     if (!status)
-        status = peg__sse_end(&sse, fuzz_hear, &f, &error);
+        status = peg__sse_end(&sse, fuzz_read_event, &f, &error);
     peg__sse_free(&sse);
     if (status)
         fuzz_check_error(&error, bytes);

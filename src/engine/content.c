@@ -234,7 +234,7 @@ static void put_gap(struct peg__buf *out)
         peg__buf_puts(out, "\n\n");
 }
 
-static void write_text(const peg_block *block, const char *nonce, struct peg__buf *out)
+static void write_block_text(const peg_block *block, const char *nonce, struct peg__buf *out)
 {
     struct peg__buf kind = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_envelope envelope = {.nonce = nonce};
@@ -313,7 +313,7 @@ peg_status peg__content_other(const struct peg__request *request, const peg_bloc
     }
     status = make_nonce(block, nonce, reterr);
     if (!status) {
-        write_text(block, nonce, &out);
+        write_block_text(block, nonce, &out);
         status = write_artifact(request, block, nonce, &out, reterr);
     }
     if (status) {
@@ -346,7 +346,7 @@ static bool fits(const peg_media *media, size_t max)
     return peg_reader_read_at(reader, max, &byte, 1, &n, NULL) == PEG_OK && n == 0;
 }
 
-static bool is_listed(const char *s, const char *const *list)
+static bool is_type_listed(const char *s, const char *const *list)
 {
     for (; *list; list++) {
         if (strcmp(s, *list) == 0)
@@ -377,7 +377,8 @@ enum peg__media_way peg__media_choose(const peg_media *media, const struct peg__
         starts_with_one(peg_media_uri(media), rules->schemes ? rules->schemes : web))
         return PEG__MEDIA_URI;
     if ((ways & 1U << PEG__MEDIA_BYTES) && peg_media_has_bytes(media) &&
-        (!rules->types || is_listed(type, rules->types)) && fits(media, peg__media_max(options)) &&
+        (!rules->types || is_type_listed(type, rules->types)) &&
+        fits(media, peg__media_max(options)) &&
         !(rules->refuses_empty && peg_reader_byte_length(peg_media_reader(media)) == 0))
         return PEG__MEDIA_BYTES;
     return PEG__MEDIA_TEXT;

@@ -57,7 +57,7 @@ peg_model *peg_model_unref(peg_model *engine)
 /* ---- copying -------------------------------------------------------------------------- */
 
 /* NULL stays NULL; *is_full is set where there is no memory. */
-static const char *copy_string(struct peg__arena *arena, const char *text, bool *is_full)
+static const char *copy_option(struct peg__arena *arena, const char *text, bool *is_full)
 {
     const char *copy = text ? peg__arena_copy(arena, peg__str(text)) : NULL;
 
@@ -75,8 +75,8 @@ static const double *copy_double(struct peg__arena *arena, const double *number,
     return copy;
 }
 
-static const char *const *copy_strings(struct peg__arena *arena, const char *const *list,
-                                       bool *is_full)
+static const char *const *copy_option_list(struct peg__arena *arena, const char *const *list,
+                                           bool *is_full)
 {
     size_t n = 0;
     const char **copy;
@@ -88,7 +88,7 @@ static const char *const *copy_strings(struct peg__arena *arena, const char *con
     copy = peg__arena_alloc_zero(arena, (n + 1) * sizeof(*copy));
     *is_full |= !copy;
     for (size_t i = 0; copy && i < n; i++)
-        copy[i] = copy_string(arena, list[i], is_full);
+        copy[i] = copy_option(arena, list[i], is_full);
     return copy;
 }
 
@@ -106,10 +106,10 @@ static peg_status copy_config(peg_model *engine, const peg_model_config *from, p
     *config = *from;
     config->base_url = config->api_key = config->api_key_env = NULL;
     config->headers = NULL;
-    config->model.model = copy_string(arena, from->model.model, &is_full);
-    config->model.reasoning = copy_string(arena, from->model.reasoning, &is_full);
-    config->model.extra = copy_string(arena, from->model.extra, &is_full);
-    config->model.stop = copy_strings(arena, from->model.stop, &is_full);
+    config->model.model = copy_option(arena, from->model.model, &is_full);
+    config->model.reasoning = copy_option(arena, from->model.reasoning, &is_full);
+    config->model.extra = copy_option(arena, from->model.extra, &is_full);
+    config->model.stop = copy_option_list(arena, from->model.stop, &is_full);
     config->model.temperature = copy_double(arena, from->model.temperature, &is_full);
     config->model.top_p = copy_double(arena, from->model.top_p, &is_full);
     config->connect_ms = or_else(from->connect_ms, 10000);

@@ -232,7 +232,7 @@ static void begin_steps(struct writing *w, uint32_t number, const peg_json *resu
     }
 }
 
-static void write_string(struct writing *w, const char *name, peg_str value)
+static void write_part_string(struct writing *w, const char *name, peg_str value)
 {
     peg_json_add_key(w->b, peg_cstr(name));
     peg_json_add_string(w->b, value);
@@ -247,11 +247,12 @@ static void write_part(struct writing *w, const peg_block *block)
         return;
     peg_json_open_object(w->b);
     if (kind == PEG_BLOCK_CALL) {
-        write_string(w, "name", peg_block_tool(block));
-        write_string(w, "id", peg_block_call_id(block));
-        write_string(w, "args", peg_block_args(block));
+        write_part_string(w, "name", peg_block_tool(block));
+        write_part_string(w, "id", peg_block_call_id(block));
+        write_part_string(w, "args", peg_block_args(block));
     } else {
-        write_string(w, kind == PEG_BLOCK_REASONING ? "reasoning" : "text", peg_block_text(block));
+        write_part_string(w, kind == PEG_BLOCK_REASONING ? "reasoning" : "text",
+                          peg_block_text(block));
     }
     peg_json_close(w->b);
 }

@@ -105,7 +105,7 @@ static void put_event(struct line *line, const peg_event *event)
     }
 }
 
-static void hear(const peg_event *event, void *user)
+static void print_event(const peg_event *event, void *user)
 {
     struct line line;
 
@@ -368,7 +368,7 @@ static peg_status run_turn(const struct options *o, peg_model *engine, peg_turn 
                            peg_outcome *ret_outcome, peg_error *reterr)
 {
     peg_tool *tools[N_TOOLS] = {NULL};
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .on_event = hear};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = tools, .on_event = print_event};
     peg_runner *runner = NULL;
     peg_ctx *ctx = NULL;
     peg_status status = PEG_OK;

@@ -24,22 +24,22 @@
     "},\"usage\":{\"output_tokens\":15}}"
 #define END "{\"type\":\"message_stop\"}"
 
-static struct hear hear_claude(void)
+static struct answer answer_claude(void)
 {
-    return hear_new(&peg__wire_anthropic);
+    return answer_new(&peg__wire_anthropic);
 }
 
 /* ---- streams ----------------------------------------------------------------------------- */
 
 TEST(anthropic_stream_of_text_becomes_a_block)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, TEXT_START("0"), PING, TEXT("0", "Hel"), TEXT("0", "lo"), STOP("0"),
-                MESSAGE_DELTA("end_turn"), END);
+    answer_events(&h, START, TEXT_START("0"), PING, TEXT("0", "Hel"), TEXT("0", "lo"), STOP("0"),
+                  MESSAGE_DELTA("end_turn"), END);
 
     CHECK(h.is_end);
-    CHECK_TOLD(&h, "text:Hello ");
+    CHECK_BLOCKS(&h, "text:Hello ");
     CHECK_RESULT(&h, "provider", "\"anthropic\"");
     CHECK_RESULT(&h, "model", "\"claude-x-1\"");
     CHECK_RESULT(&h, "response_id", "\"msg_1\"");
@@ -47,72 +47,72 @@ TEST(anthropic_stream_of_text_becomes_a_block)
     CHECK_RESULT(&h, "usage",
                  "{\"input_tokens\":25,\"output_tokens\":15,\"cache_creation_input_tokens\":3,"
                  "\"cache_read_input_tokens\":4}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G130 */
 TEST(anthropic_stream_that_stops_for_tools_says_its_text_once)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, TEXT_START("0"), TEXT("0", "I add."), STOP("0"),
-                CALL_START("1", "toolu_1", "add"), INPUT("1", ""), INPUT("1", "{\\\"n\\\":"),
-                INPUT("1", "1}"), STOP("1"), MESSAGE_DELTA("tool_use"), END);
+    answer_events(&h, START, TEXT_START("0"), TEXT("0", "I add."), STOP("0"),
+                  CALL_START("1", "toolu_1", "add"), INPUT("1", ""), INPUT("1", "{\\\"n\\\":"),
+                  INPUT("1", "1}"), STOP("1"), MESSAGE_DELTA("tool_use"), END);
 
-    CHECK_TOLD(&h, "text:I add. call:toolu_1,add,{\"n\":1} ");
+    CHECK_BLOCKS(&h, "text:I add. call:toolu_1,add,{\"n\":1} ");
     CHECK_RESULT(&h, "finish_class", "\"tool_calls_pending\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(anthropic_stream_may_tell_calls_at_once)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, CALL_START("0", "t0", "add"), CALL_START("1", "t1", "sub"),
-                INPUT("1", "{\\\"n\\\":"), INPUT("0", "{\\\"n\\\":"), INPUT("0", "0}"),
-                INPUT("1", "1}"), STOP("1"), STOP("0"), MESSAGE_DELTA("tool_use"), END);
+    answer_events(&h, START, CALL_START("0", "t0", "add"), CALL_START("1", "t1", "sub"),
+                  INPUT("1", "{\\\"n\\\":"), INPUT("0", "{\\\"n\\\":"), INPUT("0", "0}"),
+                  INPUT("1", "1}"), STOP("1"), STOP("0"), MESSAGE_DELTA("tool_use"), END);
 
-    CHECK_TOLD(&h, "call:t0,add,{\"n\":0} call:t1,sub,{\"n\":1} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:t0,add,{\"n\":0} call:t1,sub,{\"n\":1} ");
+    answer_free(&h);
 }
 
 TEST(anthropic_call_without_arguments_gets_an_empty_object)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, CALL_START("0", "t0", "now"), INPUT("0", ""), STOP("0"), STOP("0"),
-                MESSAGE_DELTA("tool_use"), END);
+    answer_events(&h, START, CALL_START("0", "t0", "now"), INPUT("0", ""), STOP("0"), STOP("0"),
+                  MESSAGE_DELTA("tool_use"), END);
 
-    CHECK_TOLD(&h, "call:t0,now,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:t0,now,{} ");
+    answer_free(&h);
 }
 
 TEST(anthropic_call_may_start_with_its_arguments)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START,
-                BLOCK("0", "{\"type\":\"tool_use\",\"id\":\"t0\",\"name\":\"add\",\"input\":"
-                           "{\"n\":1}}"),
-                INPUT("0", "{\\\"n\\\":1}"), STOP("0"), MESSAGE_DELTA("tool_use"), END);
+    answer_events(&h, START,
+                  BLOCK("0", "{\"type\":\"tool_use\",\"id\":\"t0\",\"name\":\"add\",\"input\":"
+                             "{\"n\":1}}"),
+                  INPUT("0", "{\\\"n\\\":1}"), STOP("0"), MESSAGE_DELTA("tool_use"), END);
 
-    CHECK_TOLD(&h, "call:t0,add,{\"n\":1} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:t0,add,{\"n\":1} ");
+    answer_free(&h);
 }
 
 TEST(anthropic_call_keeps_arguments_that_are_no_json)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, CALL_START("0", "t0", "add"), INPUT("0", "{\\\"n\\\":"), STOP("0"),
-                MESSAGE_DELTA("max_tokens"), END);
+    answer_events(&h, START, CALL_START("0", "t0", "add"), INPUT("0", "{\\\"n\\\":"), STOP("0"),
+                  MESSAGE_DELTA("max_tokens"), END);
 
-    CHECK_TOLD(&h, "call:t0,add,{\"n\": ");
+    CHECK_BLOCKS(&h, "call:t0,add,{\"n\": ");
     CHECK_RESULT(&h, "truncated", "true");
-    hear_free(&h);
+    answer_free(&h);
 }
 
-static peg_str payload_of(const struct hear *h, size_t i, const char *name)
+static peg_str payload_of(const struct answer *h, size_t i, const char *name)
 {
     const peg_json *payload = peg_block_payload(peg_turn_at(h->t.turn, i));
     const peg_json *value = payload ? peg_json_get(payload, name) : NULL;
@@ -122,34 +122,34 @@ static peg_str payload_of(const struct hear *h, size_t i, const char *name)
 
 TEST(anthropic_thoughts_keep_what_the_api_wants_back)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START,
-                BLOCK("0", "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}"),
-                DELTA("0", "{\"type\":\"thinking_delta\",\"thinking\":\"H\"}"),
-                DELTA("0", "{\"type\":\"thinking_delta\",\"thinking\":\"m.\"}"),
-                DELTA("0", "{\"type\":\"signature_delta\",\"signature\":\"sig=\"}"), STOP("0"),
-                BLOCK("1", "{\"type\":\"redacted_thinking\",\"data\":\"sealed\"}"), STOP("1"),
-                TEXT_START("2"), TEXT("2", "Hi"), STOP("2"), MESSAGE_DELTA("end_turn"), END);
+    answer_events(&h, START,
+                  BLOCK("0", "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}"),
+                  DELTA("0", "{\"type\":\"thinking_delta\",\"thinking\":\"H\"}"),
+                  DELTA("0", "{\"type\":\"thinking_delta\",\"thinking\":\"m.\"}"),
+                  DELTA("0", "{\"type\":\"signature_delta\",\"signature\":\"sig=\"}"), STOP("0"),
+                  BLOCK("1", "{\"type\":\"redacted_thinking\",\"data\":\"sealed\"}"), STOP("1"),
+                  TEXT_START("2"), TEXT("2", "Hi"), STOP("2"), MESSAGE_DELTA("end_turn"), END);
 
-    CHECK_TOLD(&h, "thought:Hm. thought: text:Hi ");
+    CHECK_BLOCKS(&h, "thought:Hm. thought: text:Hi ");
     CHECK_STR(payload_of(&h, 0, "signature"), "sig=");
     CHECK_STR(payload_of(&h, 1, "redacted_data"), "sealed");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G121 */
 TEST(anthropic_thoughts_go_back_as_they_came)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
     struct ask a = ask_new(&peg__wire_anthropic, "claude-x");
 
-    hear_events(&h, START,
-                BLOCK("0", "{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"\"}"),
-                DELTA("0", "{\"type\":\"signature_delta\",\"signature\":\"sig=\"}"), STOP("0"),
-                BLOCK("1", "{\"type\":\"redacted_thinking\",\"data\":\"sealed\"}"), STOP("1"),
-                CALL_START("2", "t2", "now"), STOP("2"), MESSAGE_DELTA("tool_use"), END);
-    CHECK_TOLD(&h, "thought:Hm. thought: call:t2,now,{} ");
+    answer_events(&h, START,
+                  BLOCK("0", "{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"\"}"),
+                  DELTA("0", "{\"type\":\"signature_delta\",\"signature\":\"sig=\"}"), STOP("0"),
+                  BLOCK("1", "{\"type\":\"redacted_thinking\",\"data\":\"sealed\"}"), STOP("1"),
+                  CALL_START("2", "t2", "now"), STOP("2"), MESSAGE_DELTA("tool_use"), END);
+    CHECK_BLOCKS(&h, "thought:Hm. thought: call:t2,now,{} ");
     t_turn_free(&a.t);
     a.t = h.t;
 
@@ -158,24 +158,24 @@ TEST(anthropic_thoughts_go_back_as_they_came)
                       "{\"type\":\"redacted_thinking\",\"data\":\"sealed\"},{\"type\":\"tool_use\","
                       "\"id\":\"t2\",\"name\":\"now\",\"input\":{}}]"));
     h.t.turn = NULL;
-    hear_free(&h);
+    answer_free(&h);
     ask_free(&a);
 }
 
 TEST(anthropic_stream_passes_over_what_is_not_known)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, "{\"type\":\"something_new\",\"x\":[1]}",
-                BLOCK("0", "{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"web_search\","
-                           "\"input\":{}}"),
-                INPUT("0", "{\\\"query\\\":1}"), STOP("0"),
-                BLOCK("1", "{\"type\":\"web_search_tool_result\",\"content\":[]}"), STOP("1"),
-                TEXT_START("2"), DELTA("2", "{\"type\":\"citations_delta\",\"citation\":{}}"),
-                TEXT("2", "Hi"), STOP("2"), MESSAGE_DELTA("end_turn"), END);
+    answer_events(&h, START, "{\"type\":\"something_new\",\"x\":[1]}",
+                  BLOCK("0", "{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"web_search\","
+                             "\"input\":{}}"),
+                  INPUT("0", "{\\\"query\\\":1}"), STOP("0"),
+                  BLOCK("1", "{\"type\":\"web_search_tool_result\",\"content\":[]}"), STOP("1"),
+                  TEXT_START("2"), DELTA("2", "{\"type\":\"citations_delta\",\"citation\":{}}"),
+                  TEXT("2", "Hi"), STOP("2"), MESSAGE_DELTA("end_turn"), END);
 
-    CHECK_TOLD(&h, "text:Hi ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:Hi ");
+    answer_free(&h);
 }
 
 /* ---- streams that end badly -------------------------------------------------------------- */
@@ -183,42 +183,42 @@ TEST(anthropic_stream_passes_over_what_is_not_known)
 /* G129 */
 TEST(anthropic_stream_that_breaks_off_keeps_text_and_no_call)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, TEXT_START("0"), TEXT("0", "I a"), STOP("0"),
-                CALL_START("1", "t1", "add"), INPUT("1", "{}"), STOP("1"),
-                MESSAGE_DELTA("tool_use"));
+    answer_events(&h, START, TEXT_START("0"), TEXT("0", "I a"), STOP("0"),
+                  CALL_START("1", "t1", "add"), INPUT("1", "{}"), STOP("1"),
+                  MESSAGE_DELTA("tool_use"));
 
     CHECK(!h.is_end);
     CHECK(!h.reply.is_ended);
-    CHECK_TOLD(&h, "text:I a ");
+    CHECK_BLOCKS(&h, "text:I a ");
     CHECK_RESULT(&h, "finish_class", "\"interrupted\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G129 */
 TEST(anthropic_stream_that_tells_an_error_keeps_text_and_no_call)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_events(&h, START, TEXT_START("0"), TEXT("0", "I a"), STOP("0"),
-                CALL_START("1", "t1", "add"), STOP("1"),
-                "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":"
-                "\"Overloaded\"}}");
+    answer_events(&h, START, TEXT_START("0"), TEXT("0", "I a"), STOP("0"),
+                  CALL_START("1", "t1", "add"), STOP("1"),
+                  "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":"
+                  "\"Overloaded\"}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK(strstr(h.error.message, "Overloaded"));
-    hear_finish(&h, false);
-    CHECK_STR(peg_cstr(h.told), "text:I a ");
-    hear_free(&h);
+    answer_finish(&h, false);
+    CHECK_STR(peg_cstr(h.blocks), "text:I a ");
+    answer_free(&h);
 }
 
 TEST(anthropic_stream_that_never_began_is_not_whole)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
     CHECK(!h.reply.is_ended);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- a whole answer ---------------------------------------------------------------------- */
@@ -230,42 +230,43 @@ TEST(anthropic_stream_that_never_began_is_not_whole)
 
 TEST(anthropic_body_becomes_blocks)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_body(&h, BODY("[{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"sig=\"},"
-                       "{\"type\":\"text\",\"text\":\"I add.\",\"citations\":null},"
-                       "{\"type\":\"unknown\"},"
-                       "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"add\",\"input\":{\"n\":1}},"
-                       "{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"now\",\"input\":{}}]"));
+    answer_body(&h,
+                BODY("[{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"sig=\"},"
+                     "{\"type\":\"text\",\"text\":\"I add.\",\"citations\":null},"
+                     "{\"type\":\"unknown\"},"
+                     "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"add\",\"input\":{\"n\":1}},"
+                     "{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"now\",\"input\":{}}]"));
 
-    CHECK_TOLD(&h, "thought:Hm. text:I add. call:t1,add,{\"n\":1} call:t2,now,{} ");
+    CHECK_BLOCKS(&h, "thought:Hm. text:I add. call:t1,add,{\"n\":1} call:t2,now,{} ");
     CHECK_STR(payload_of(&h, 0, "signature"), "sig=");
     CHECK_RESULT(&h, "stop_reason", "\"tool_use\"");
     CHECK_RESULT(&h, "usage", "{\"input_tokens\":25,\"output_tokens\":15}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(anthropic_body_may_be_an_error)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_body(&h, "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Oops\"}}");
+    answer_body(&h, "{\"type\":\"error\",\"error\":{\"type\":\"api_error\",\"message\":\"Oops\"}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK(strstr(h.error.message, "Oops"));
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(anthropic_body_may_hold_any_character)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
 
-    hear_body(&h, BODY("[{\"type\":\"text\",\"text\":\"a\\u0000b\\u00e9\"}]"));
-    hear_finish(&h, true);
+    answer_body(&h, BODY("[{\"type\":\"text\",\"text\":\"a\\u0000b\\u00e9\"}]"));
+    answer_finish(&h, true);
 
     CHECK_STATUS(h.status, PEG_OK, h.error);
     CHECK_INT(peg_block_text(peg_turn_at(h.t.turn, 0)).len, 5);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- hostile answers --------------------------------------------------------------------- */
@@ -352,13 +353,13 @@ TEST(anthropic_refuses_a_delta_of_another_kind)
     };
 
     for (size_t i = 0; i < sizeof(deltas) / sizeof(*deltas); i++) {
-        struct hear h = hear_claude();
+        struct answer h = answer_claude();
 
-        hear_events(&h, START, TEXT_START("0"), deltas[i]);
+        answer_events(&h, START, TEXT_START("0"), deltas[i]);
         CHECK_INT(h.status, PEG_EPARSE);
         CHECK_STR(peg_cstr(h.error.code), "E_ENGINE_REPLY");
         CHECK_INT(peg_turn_len(h.t.turn), 0);
-        hear_free(&h);
+        answer_free(&h);
     }
 }
 
@@ -379,11 +380,11 @@ TEST(anthropic_stream_may_be_cut_anywhere)
     const peg_str bytes = peg_cstr(stream);
 
     for (size_t n = 0; n <= bytes.len; n++) {
-        struct hear h = hear_claude();
+        struct answer h = answer_claude();
 
-        hear_stream(&h, bytes, n);
-        CHECK_TOLD(&h, "text:h\xC3\xA9 call:t1,add,{\"n\":1} ");
-        hear_free(&h);
+        answer_stream(&h, bytes, n);
+        CHECK_BLOCKS(&h, "text:h\xC3\xA9 call:t1,add,{\"n\":1} ");
+        answer_free(&h);
     }
 }
 
@@ -393,12 +394,12 @@ TEST(anthropic_stream_that_ends_anywhere_leaves_no_call)
     const size_t end = (size_t)(strstr(stream, "event: message_stop") - stream);
 
     for (size_t n = 0; n <= end; n++) {
-        struct hear h = hear_claude();
+        struct answer h = answer_claude();
 
-        hear_stream(&h, peg__strn(stream, n), 0);
-        hear_finish(&h, !h.status && h.reply.is_ended);
-        CHECK(!strstr(h.told, "call:"));
-        hear_free(&h);
+        answer_stream(&h, peg__strn(stream, n), 0);
+        answer_finish(&h, !h.status && h.reply.is_ended);
+        CHECK(!strstr(h.blocks, "call:"));
+        answer_free(&h);
     }
 }
 
@@ -406,33 +407,34 @@ TEST(anthropic_stream_that_ends_anywhere_leaves_no_call)
 
 TORTURE(anthropic_stream_survives_any_allocation_failure)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
     peg_status status;
 
-    hear_stream(&h, peg_cstr(stream), 100);
+    answer_stream(&h, peg_cstr(stream), 100);
     if (!h.status)
-        hear_finish(&h, h.reply.is_ended);
+        answer_finish(&h, h.reply.is_ended);
     status = h.status;
     if (!status)
-        CHECK_STR(peg_cstr(h.told), "text:h\xC3\xA9 call:t1,add,{\"n\":1} ");
-    hear_free(&h);
+        CHECK_STR(peg_cstr(h.blocks), "text:h\xC3\xA9 call:t1,add,{\"n\":1} ");
+    answer_free(&h);
     return status;
 }
 
 TORTURE(anthropic_body_survives_any_allocation_failure)
 {
-    struct hear h = hear_claude();
+    struct answer h = answer_claude();
     peg_status status;
 
-    hear_body(&h, BODY("[{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"sig=\"},"
-                       "{\"type\":\"redacted_thinking\",\"data\":\"x\"},"
-                       "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"add\",\"input\":{\"n\":1}}"
-                       "]"));
+    answer_body(&h,
+                BODY("[{\"type\":\"thinking\",\"thinking\":\"Hm.\",\"signature\":\"sig=\"},"
+                     "{\"type\":\"redacted_thinking\",\"data\":\"x\"},"
+                     "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"add\",\"input\":{\"n\":1}}"
+                     "]"));
     if (!h.status)
-        hear_finish(&h, true);
+        answer_finish(&h, true);
     status = h.status;
     if (!status)
-        CHECK_STR(peg_cstr(h.told), "thought:Hm. thought: call:t1,add,{\"n\":1} ");
-    hear_free(&h);
+        CHECK_STR(peg_cstr(h.blocks), "thought:Hm. thought: call:t1,add,{\"n\":1} ");
+    answer_free(&h);
     return status;
 }

@@ -18,9 +18,9 @@
     "\"prompt_tokens_details\":{\"cached_tokens\":4},"                                             \
     "\"completion_tokens_details\":{\"reasoning_tokens\":2}}}"
 
-static struct hear chat(void)
+static struct answer chat(void)
 {
-    return hear_new(&peg__wire_chat);
+    return answer_new(&peg__wire_chat);
 }
 
 static const char *const parallel[] = {
@@ -42,46 +42,46 @@ static const char *const parallel[] = {
 
 TEST(chat_joins_pieces_of_text)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, DELTA("{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}"),
-                TEXT("Hel"), TEXT("lo"), STOP, USAGE, "[DONE]");
+    answer_events(&h, DELTA("{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}"),
+                  TEXT("Hel"), TEXT("lo"), STOP, USAGE, "[DONE]");
 
     CHECK(h.is_end);
-    CHECK_TOLD(&h, "text:Hello ");
+    CHECK_BLOCKS(&h, "text:Hello ");
     CHECK_RESULT(&h, "stop_reason", "\"stop\"");
     CHECK_RESULT(&h, "model", "\"gpt-4.1-2025-04-14\"");
     CHECK_RESULT(&h, "response_id", "\"chatcmpl-1\"");
     CHECK_RESULT(&h, "usage",
                  "{\"input_tokens\":12,\"output_tokens\":5,\"cached_tokens\":4,"
                  "\"reasoning_tokens\":2}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(chat_takes_a_refusal_for_what_it_says)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, DELTA("{\"refusal\":\"I can\"}"), DELTA("{\"refusal\":\"not.\"}"), STOP);
+    answer_events(&h, DELTA("{\"refusal\":\"I can\"}"), DELTA("{\"refusal\":\"not.\"}"), STOP);
 
-    CHECK_TOLD(&h, "text:I cannot. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:I cannot. ");
+    answer_free(&h);
 }
 
 static void check_thought(const char *field, const char *both)
 {
-    struct hear h = chat();
+    struct answer h = chat();
     char delta[256];
     char payload[128];
     peg_block *thought;
 
     snprintf(delta, sizeof(delta), DELTA("{\"%s\":\"Hm\"%s}"), field, both);
-    hear_events(&h, delta, delta, TEXT("Yes."), STOP);
-    CHECK_TOLD(&h, "thought:HmHm text:Yes. ");
+    answer_events(&h, delta, delta, TEXT("Yes."), STOP);
+    CHECK_BLOCKS(&h, "thought:HmHm text:Yes. ");
     thought = peg_turn_at(h.t.turn, 0);
     snprintf(payload, sizeof(payload), "%s", field);
     CHECK_STR(peg_json_str(peg_json_get(peg_block_payload(thought), "wire_field")), payload);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(chat_keeps_in_which_member_thoughts_came)
@@ -93,37 +93,37 @@ TEST(chat_keeps_in_which_member_thoughts_came)
 
 TEST(chat_reads_content_that_is_a_list)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h,
-                DELTA("{\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\","
-                      "\"text\":\"Hm\"}]},{\"type\":\"text\",\"text\":\"Yes.\"}]}"),
-                STOP);
+    answer_events(&h,
+                  DELTA("{\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\","
+                        "\"text\":\"Hm\"}]},{\"type\":\"text\",\"text\":\"Yes.\"}]}"),
+                  STOP);
 
-    CHECK_TOLD(&h, "thought:Hm text:Yes. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "thought:Hm text:Yes. ");
+    answer_free(&h);
 }
 
 TEST(chat_reads_only_the_first_of_several_choices)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, TEXT("one"), "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"two\"}}]}",
-                STOP);
+    answer_events(&h, TEXT("one"), "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"two\"}}]}",
+                  STOP);
 
-    CHECK_TOLD(&h, "text:one ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:one ");
+    answer_free(&h);
 }
 
 TEST(chat_says_that_a_reply_was_too_long)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, TEXT("one"), CHUNK("{}", "\"length\""));
+    answer_events(&h, TEXT("one"), CHUNK("{}", "\"length\""));
 
-    CHECK_TOLD(&h, "text:one ");
+    CHECK_BLOCKS(&h, "text:one ");
     CHECK_RESULT(&h, "truncated", "true");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- calls --------------------------------------------------------------------------------- */
@@ -131,130 +131,131 @@ TEST(chat_says_that_a_reply_was_too_long)
 /* G127, G128 */
 TEST(chat_merges_fragments_of_interleaved_calls_by_their_index)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_list(&h, parallel);
+    answer_list(&h, parallel);
 
-    CHECK_TOLD(&h, "call:c1,add,{\"n\":1} call:c2,mul,{} ");
+    CHECK_BLOCKS(&h, "call:c1,add,{\"n\":1} call:c2,mul,{} ");
     CHECK_RESULT(&h, "finish_class", "\"tool_calls_pending\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G127 */
 TEST(chat_orders_calls_by_their_index)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, TEXT("Both."),
-                CALLS("{\"index\":2,\"id\":\"c3\",\"function\":{\"name\":\"c\"}}"),
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
-                CALLS("{\"index\":1,\"id\":\"c2\",\"function\":{\"name\":\"b\"}}"), STOP);
+    answer_events(&h, TEXT("Both."),
+                  CALLS("{\"index\":2,\"id\":\"c3\",\"function\":{\"name\":\"c\"}}"),
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
+                  CALLS("{\"index\":1,\"id\":\"c2\",\"function\":{\"name\":\"b\"}}"), STOP);
 
-    CHECK_TOLD(&h, "text:Both. call:c1,a, call:c2,b, call:c3,c, ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:Both. call:c1,a, call:c2,b, call:c3,c, ");
+    answer_free(&h);
 }
 
 TEST(chat_joins_names_that_come_in_pieces)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"get_\"}}"),
-                CALLS("{\"index\":0,\"function\":{\"name\":\"time\",\"arguments\":\"{}\"}}"), STOP);
+    answer_events(&h, CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"get_\"}}"),
+                  CALLS("{\"index\":0,\"function\":{\"name\":\"time\",\"arguments\":\"{}\"}}"),
+                  STOP);
 
-    CHECK_TOLD(&h, "call:c1,get_time,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,get_time,{} ");
+    answer_free(&h);
 }
 
 /* G127 */
 TEST(chat_takes_a_missing_index_for_the_call_before)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, CALLS("{\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":\"{\"}}"),
-                CALLS("{\"function\":{\"arguments\":\"}\"}}"), STOP);
+    answer_events(&h, CALLS("{\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":\"{\"}}"),
+                  CALLS("{\"function\":{\"arguments\":\"}\"}}"), STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{} ");
+    answer_free(&h);
 }
 
 TEST(chat_tells_calls_apart_that_have_only_ids)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h,
-                CALLS("{\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}},"
-                      "{\"id\":\"c2\",\"function\":{\"name\":\"b\",\"arguments\":\"[\"}}"),
-                CALLS("{\"id\":\"c2\",\"function\":{\"arguments\":\"]\"}}"), STOP);
+    answer_events(&h,
+                  CALLS("{\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}},"
+                        "{\"id\":\"c2\",\"function\":{\"name\":\"b\",\"arguments\":\"[\"}}"),
+                  CALLS("{\"id\":\"c2\",\"function\":{\"arguments\":\"]\"}}"), STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{} call:c2,b,[] ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{} call:c2,b,[] ");
+    answer_free(&h);
 }
 
 TEST(chat_tells_calls_apart_that_share_an_index)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h,
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
-                      "\"{}\"}}"),
-                CALLS("{\"index\":0,\"id\":\"c2\",\"function\":{\"name\":\"b\",\"arguments\":"
-                      "\"{}\"}}"),
-                STOP);
+    answer_events(&h,
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
+                        "\"{}\"}}"),
+                  CALLS("{\"index\":0,\"id\":\"c2\",\"function\":{\"name\":\"b\",\"arguments\":"
+                        "\"{}\"}}"),
+                  STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{} call:c2,b,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{} call:c2,b,{} ");
+    answer_free(&h);
 }
 
 TEST(chat_keeps_a_call_together_whose_fragments_have_ids_of_their_own)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
-                CALLS("{\"index\":0,\"id\":\"x1\",\"function\":{\"arguments\":\"{\"}}"),
-                CALLS("{\"index\":0,\"id\":\"x2\",\"function\":{\"arguments\":\"}\"}}"), STOP);
+    answer_events(&h, CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
+                  CALLS("{\"index\":0,\"id\":\"x1\",\"function\":{\"arguments\":\"{\"}}"),
+                  CALLS("{\"index\":0,\"id\":\"x2\",\"function\":{\"arguments\":\"}\"}}"), STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{} ");
+    answer_free(&h);
 }
 
 TEST(chat_keeps_calls_apart_that_share_an_id)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h,
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
-                      "\"{}\"}},{\"index\":1,\"id\":\"c1\",\"function\":{\"name\":\"b\","
-                      "\"arguments\":\"{}\"}}"),
-                STOP);
+    answer_events(&h,
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
+                        "\"{}\"}},{\"index\":1,\"id\":\"c1\",\"function\":{\"name\":\"b\","
+                        "\"arguments\":\"{}\"}}"),
+                  STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{} call:c1,b,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{} call:c1,b,{} ");
+    answer_free(&h);
 }
 
 TEST(chat_keeps_malformed_arguments_as_they_are)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h,
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
-                      "\"{\\\"n\\\":\"}}"),
-                STOP);
+    answer_events(&h,
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
+                        "\"{\\\"n\\\":\"}}"),
+                  STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{\"n\": ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{\"n\": ");
+    answer_free(&h);
 }
 
 TEST(chat_takes_arguments_that_are_an_object)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h,
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
-                      "{\"n\":1}}}"),
-                STOP);
+    answer_events(&h,
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
+                        "{\"n\":1}}}"),
+                  STOP);
 
-    CHECK_TOLD(&h, "call:c1,a,{\"n\":1} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{\"n\":1} ");
+    answer_free(&h);
 }
 
 /* ---- whole or not -----------------------------------------------------------------------------
@@ -262,58 +263,58 @@ TEST(chat_takes_arguments_that_are_an_object)
 
 TEST(chat_is_whole_once_it_says_why_it_ended)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
     CHECK(!h.reply.is_ended);
-    hear_events(&h, TEXT("one"));
+    answer_events(&h, TEXT("one"));
     CHECK(!h.reply.is_ended);
-    hear_events(&h, STOP);
+    answer_events(&h, STOP);
     CHECK(h.reply.is_ended);
     CHECK(!h.is_end);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G129 */
 TEST(chat_that_breaks_off_leaves_text_and_no_calls)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, TEXT("Let me"),
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
-                      "\"{}\"}}"));
+    answer_events(&h, TEXT("Let me"),
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":"
+                        "\"{}\"}}"));
 
-    CHECK_TOLD(&h, "text:Let me ");
+    CHECK_BLOCKS(&h, "text:Let me ");
     CHECK_RESULT(&h, "finish_class", "\"interrupted\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G129 */
 TEST(chat_that_tells_an_error_in_its_stream_leaves_text_and_no_calls)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, TEXT("Let me"),
-                CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
-                "{\"error\":{\"message\":\"The server had an error\",\"type\":\"server_error\","
-                "\"code\":null}}");
+    answer_events(&h, TEXT("Let me"),
+                  CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\"}}"),
+                  "{\"error\":{\"message\":\"The server had an error\",\"type\":\"server_error\","
+                  "\"code\":null}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK_STR(peg_cstr(h.error.code), "E_ENGINE_FAILED");
     CHECK(strstr(h.error.message, "The server had an error"));
-    hear_finish(&h, false);
-    CHECK_STR(peg_cstr(h.told), "text:Let me ");
-    hear_free(&h);
+    answer_finish(&h, false);
+    CHECK_STR(peg_cstr(h.blocks), "text:Let me ");
+    answer_free(&h);
 }
 
 TEST(chat_reads_errors_of_other_servers)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, "{\"object\":\"error\",\"message\":\"too long\",\"code\":400}");
+    answer_events(&h, "{\"object\":\"error\",\"message\":\"too long\",\"code\":400}");
 
     CHECK_STR(peg_cstr(h.error.code), "E_ENGINE_REQUEST");
     CHECK(strstr(h.error.message, "too long"));
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- whole answers ------------------------------------------------------------------------------
@@ -321,31 +322,31 @@ TEST(chat_reads_errors_of_other_servers)
 
 TEST(chat_reads_a_whole_answer)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_body(&h, "{\"id\":\"chatcmpl-2\",\"object\":\"chat.completion\",\"model\":\"m\","
-                  "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
-                  "\"Both.\",\"refusal\":null,\"reasoning_content\":\"Hm\",\"tool_calls\":["
-                  "{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"a\","
-                  "\"arguments\":\"{}\"}},{\"id\":\"c1\",\"type\":\"function\",\"function\":{"
-                  "\"name\":\"b\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}],"
-                  "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}");
+    answer_body(&h, "{\"id\":\"chatcmpl-2\",\"object\":\"chat.completion\",\"model\":\"m\","
+                    "\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
+                    "\"Both.\",\"refusal\":null,\"reasoning_content\":\"Hm\",\"tool_calls\":["
+                    "{\"id\":\"c1\",\"type\":\"function\",\"function\":{\"name\":\"a\","
+                    "\"arguments\":\"{}\"}},{\"id\":\"c1\",\"type\":\"function\",\"function\":{"
+                    "\"name\":\"b\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}],"
+                    "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}");
 
-    CHECK_TOLD(&h, "thought:Hm text:Both. call:c1,a,{} call:c1,b,{} ");
+    CHECK_BLOCKS(&h, "thought:Hm text:Both. call:c1,a,{} call:c1,b,{} ");
     CHECK_RESULT(&h, "usage", "{\"input_tokens\":1,\"output_tokens\":2}");
     CHECK_RESULT(&h, "stop_reason", "\"tool_calls\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(chat_reads_an_error_in_a_whole_answer)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_body(&h, "{\"error\":{\"message\":\"slow down\",\"code\":429}}");
+    answer_body(&h, "{\"error\":{\"message\":\"slow down\",\"code\":429}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK_STR(peg_cstr(h.error.code), "E_ENGINE_RATE_LIMITED");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- bytes -------------------------------------------------------------------------------------
@@ -366,11 +367,11 @@ TEST(chat_reads_a_stream_that_is_split_anywhere)
     const size_t len = write_stream(parallel, text, sizeof(text));
 
     for (size_t i = 0; i <= len; i++) {
-        struct hear h = chat();
+        struct answer h = chat();
 
-        hear_stream(&h, peg__strn(text, len), i);
-        CHECK_TOLD(&h, "call:c1,add,{\"n\":1} call:c2,mul,{} ");
-        hear_free(&h);
+        answer_stream(&h, peg__strn(text, len), i);
+        CHECK_BLOCKS(&h, "call:c1,add,{\"n\":1} call:c2,mul,{} ");
+        answer_free(&h);
     }
 }
 
@@ -431,66 +432,66 @@ TEST(chat_refuses_a_reply_that_nests_too_deeply)
 
 TEST(chat_refuses_more_calls_than_it_can_tell_apart)
 {
-    struct hear h = chat();
+    struct answer h = chat();
     char event[256];
 
     for (int i = 0; i < 2000 && !h.status; i++) {
         snprintf(event, sizeof(event), CALLS("{\"index\":%d,\"id\":\"c\"}"), i);
-        hear_events(&h, event);
+        answer_events(&h, event);
     }
 
     CHECK_INT(h.status, PEG_EPARSE);
     CHECK(strstr(h.error.message, "parts side by side"));
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(chat_takes_zero_bytes_in_text)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, TEXT("a\\u0000b"), STOP);
+    answer_events(&h, TEXT("a\\u0000b"), STOP);
     CHECK_STATUS(h.status, PEG_OK, h.error);
-    hear_finish(&h, true);
+    answer_finish(&h, true);
 
     CHECK_STATUS(h.status, PEG_OK, h.error);
     CHECK_INT(peg_block_text(peg_turn_at(h.t.turn, 0)).len, 3);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(chat_passes_over_chunks_that_say_nothing)
 {
-    struct hear h = chat();
+    struct answer h = chat();
 
-    hear_events(&h, "{\"choices\":[],\"prompt_filter_results\":[]}", "{}",
-                "{\"choices\":null,\"usage\":null}", CALLS("{\"index\":0}"), TEXT("x"), STOP);
+    answer_events(&h, "{\"choices\":[],\"prompt_filter_results\":[]}", "{}",
+                  "{\"choices\":null,\"usage\":null}", CALLS("{\"index\":0}"), TEXT("x"), STOP);
 
-    CHECK_TOLD(&h, "text:x ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:x ");
+    answer_free(&h);
 }
 
 TORTURE(chat_reply_survives_any_allocation_failure)
 {
-    struct hear h = chat();
+    struct answer h = chat();
     peg_status status;
 
-    hear_events(
+    answer_events(
         &h, DELTA("{\"reasoning_content\":\"Hm\"}"),
         CALLS("{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"a\",\"arguments\":{}}}"));
-    hear_list(&h, parallel);
+    answer_list(&h, parallel);
     if (!h.status)
-        hear_finish(&h, true);
+        answer_finish(&h, true);
     status = h.status;
-    hear_free(&h);
+    answer_free(&h);
     return status;
 }
 
 TORTURE(chat_answer_survives_any_allocation_failure)
 {
-    struct hear h = chat();
+    struct answer h = chat();
     peg_status status;
 
-    hear_body(&h, "{\"choices\":[{\"message\":{\"content\":\"x\"}}]}");
+    answer_body(&h, "{\"choices\":[{\"message\":{\"content\":\"x\"}}]}");
     status = h.status;
-    hear_free(&h);
+    answer_free(&h);
     return status;
 }

@@ -62,7 +62,7 @@ static peg_status play_answer(void *self, peg_ctx *ctx, const struct peg__http_r
     return status;
 }
 
-static void hear_words(const peg_event *event, void *user)
+static void answer_words(const peg_event *event, void *user)
 {
     struct stage *stage = user;
 
@@ -128,7 +128,7 @@ static peg_status run_play(struct play *p)
     if (!status)
         status = peg__engine_new(&p->config, &transport, &p->engine, &p->error);
     p->stage.config.loop.engine = (peg_engine){ask_and_look, p};
-    p->stage.config.on_event = hear_words;
+    p->stage.config.on_event = answer_words;
     return status ? status : stage_run(&p->stage);
 }
 
@@ -288,7 +288,7 @@ TEST(a_tool_whose_name_the_provider_does_not_take_is_called_by_its_own)
     mine.self = &p;
     CHECK_INT(peg__engine_new(&p.config, &mine, &p.engine, NULL), PEG_OK);
     p.stage.config.loop.engine = peg_model_engine(p.engine);
-    p.stage.config.on_event = hear_words;
+    p.stage.config.on_event = answer_words;
     CHECK_INT(stage_run(&p.stage), PEG_OK);
 
     CHECK_INT(p.stage.outcome.end, PEG_END_ACK);

@@ -17,12 +17,12 @@
 #define CALL(id, name, args)                                                                       \
     "{\"functionCall\":{\"id\":\"" id "\",\"name\":\"" name "\",\"args\":" args "}}"
 
-static struct hear hear_gemini(void)
+static struct answer answer_gemini(void)
 {
-    return hear_new(&peg__wire_gemini);
+    return answer_new(&peg__wire_gemini);
 }
 
-static peg_str signature_at(const struct hear *h, size_t i)
+static peg_str signature_at(const struct answer *h, size_t i)
 {
     const peg_json *value = peg_bag_find(peg_block_metadata(peg_turn_at(h->t.turn, i)),
                                          peg_cstr(peg_key_gemini_thought.id));
@@ -34,11 +34,11 @@ static peg_str signature_at(const struct hear *h, size_t i)
 
 TEST(gemini_stream_of_text_becomes_a_block)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, MORE(TEXT("Hel")), MORE(TEXT("lo")), LAST(TEXT("!")));
+    answer_events(&h, MORE(TEXT("Hel")), MORE(TEXT("lo")), LAST(TEXT("!")));
 
-    CHECK_TOLD(&h, "text:Hello! ");
+    CHECK_BLOCKS(&h, "text:Hello! ");
     CHECK_RESULT(&h, "provider", "\"gemini\"");
     CHECK_RESULT(&h, "model", "\"gemini-x-1\"");
     CHECK_RESULT(&h, "response_id", "\"r1\"");
@@ -46,32 +46,32 @@ TEST(gemini_stream_of_text_becomes_a_block)
     CHECK_RESULT(&h, "usage",
                  "{\"input_tokens\":7,\"output_tokens\":5,\"cached_tokens\":4,"
                  "\"reasoning_tokens\":3}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(gemini_stream_keeps_thoughts_text_and_calls_in_order)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, MORE(THOUGHT("H")), MORE(THOUGHT("m.")), MORE(TEXT("I add.")),
-                MORE(CALL("c1", "add", "{\"n\":1}") "," CALL("c2", "sub", "{\"n\":2}")),
-                LAST(CALL("c3", "now", "{}")));
+    answer_events(&h, MORE(THOUGHT("H")), MORE(THOUGHT("m.")), MORE(TEXT("I add.")),
+                  MORE(CALL("c1", "add", "{\"n\":1}") "," CALL("c2", "sub", "{\"n\":2}")),
+                  LAST(CALL("c3", "now", "{}")));
 
-    CHECK_TOLD(&h, "thought:Hm. text:I add. call:c1,add,{\"n\":1} call:c2,sub,{\"n\":2} "
-                   "call:c3,now,{} ");
+    CHECK_BLOCKS(&h, "thought:Hm. text:I add. call:c1,add,{\"n\":1} call:c2,sub,{\"n\":2} "
+                     "call:c3,now,{} ");
     CHECK_RESULT(&h, "finish_class", "\"tool_calls_pending\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(gemini_call_without_an_id_gets_one_of_ours)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
     peg_str first;
     peg_str second;
 
-    hear_events(&h, LAST("{\"functionCall\":{\"name\":\"now\"}},"
-                         "{\"functionCall\":{\"name\":\"now\",\"args\":null}}"));
-    hear_finish(&h, true);
+    answer_events(&h, LAST("{\"functionCall\":{\"name\":\"now\"}},"
+                           "{\"functionCall\":{\"name\":\"now\",\"args\":null}}"));
+    answer_finish(&h, true);
 
     CHECK_STATUS(h.status, PEG_OK, h.error);
     first = peg_block_call_id(peg_turn_at(h.t.turn, 0));
@@ -79,48 +79,48 @@ TEST(gemini_call_without_an_id_gets_one_of_ours)
     CHECK(first.len > 0 && second.len > 0 && !peg__str_eq(first, second));
     CHECK_STR(peg_block_args(peg_turn_at(h.t.turn, 0)), "{}");
     CHECK_STR(peg_block_args(peg_turn_at(h.t.turn, 1)), "{}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(gemini_signatures_stay_with_their_parts)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, MORE("{\"text\":\"Hm.\",\"thought\":true,\"thoughtSignature\":\"s1\"}"),
-                MORE(SIGNED("I ", "s2")), MORE(TEXT("add.")),
-                LAST("{\"functionCall\":{\"id\":\"c1\",\"name\":\"add\",\"args\":{}},"
-                     "\"thoughtSignature\":\"s3\"}"));
+    answer_events(&h, MORE("{\"text\":\"Hm.\",\"thought\":true,\"thoughtSignature\":\"s1\"}"),
+                  MORE(SIGNED("I ", "s2")), MORE(TEXT("add.")),
+                  LAST("{\"functionCall\":{\"id\":\"c1\",\"name\":\"add\",\"args\":{}},"
+                       "\"thoughtSignature\":\"s3\"}"));
 
-    CHECK_TOLD(&h, "thought:Hm. text:I  text:add. call:c1,add,{} ");
+    CHECK_BLOCKS(&h, "thought:Hm. text:I  text:add. call:c1,add,{} ");
     CHECK_STR(signature_at(&h, 0), "s1");
     CHECK_STR(signature_at(&h, 1), "s2");
     CHECK_STR(signature_at(&h, 2), "");
     CHECK_STR(signature_at(&h, 3), "s3");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(gemini_signature_behind_a_text_belongs_to_it)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, MORE(SIGNED("", "lost")), MORE(TEXT("Hi")), MORE(SIGNED("", "s1")),
-                LAST(SIGNED("", "late")));
+    answer_events(&h, MORE(SIGNED("", "lost")), MORE(TEXT("Hi")), MORE(SIGNED("", "s1")),
+                  LAST(SIGNED("", "late")));
 
-    CHECK_TOLD(&h, "text:Hi ");
+    CHECK_BLOCKS(&h, "text:Hi ");
     CHECK_STR(signature_at(&h, 0), "s1");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G122 */
 TEST(gemini_signatures_go_back_as_they_came)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
     struct ask a = ask_new(&peg__wire_gemini, "gemini-3-pro");
 
-    hear_events(&h, LAST("{\"functionCall\":{\"id\":\"c1\",\"name\":\"add\",\"args\":{\"n\":1}},"
-                         "\"thoughtSignature\":\"s1\"},{\"functionCall\":{\"id\":\"c2\",\"name\":"
-                         "\"add\",\"args\":{}}}"));
-    CHECK_TOLD(&h, "call:c1,add,{\"n\":1} call:c2,add,{} ");
+    answer_events(&h, LAST("{\"functionCall\":{\"id\":\"c1\",\"name\":\"add\",\"args\":{\"n\":1}},"
+                           "\"thoughtSignature\":\"s1\"},{\"functionCall\":{\"id\":\"c2\",\"name\":"
+                           "\"add\",\"args\":{}}}"));
+    CHECK_BLOCKS(&h, "call:c1,add,{\"n\":1} call:c2,add,{} ");
     t_turn_free(&a.t);
     a.t = h.t;
 
@@ -129,24 +129,24 @@ TEST(gemini_signatures_go_back_as_they_came)
                       "\"thoughtSignature\":\"s1\"},{\"functionCall\":{\"id\":\"c2\",\"name\":"
                       "\"add\",\"args\":{}}}]"));
     h.t.turn = NULL;
-    hear_free(&h);
+    answer_free(&h);
     ask_free(&a);
 }
 
 TEST(gemini_stream_passes_over_what_is_not_known)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, "{}", "{\"candidates\":[]}", MORE("{\"inlineData\":{\"data\":\"x\"}}"),
-                MORE("{\"executableCode\":{\"code\":\"1\"}}," TEXT("Hi")),
-                "{\"candidates\":[{\"index\":1,\"content\":{\"parts\":[" TEXT("other") "]}}]}",
-                "{\"candidates\":[{\"content\":{\"role\":\"model\"},\"finishReason\":"
-                "\"MAX_TOKENS\"}]}",
-                "{\"usageMetadata\":{\"promptTokenCount\":9}}");
+    answer_events(&h, "{}", "{\"candidates\":[]}", MORE("{\"inlineData\":{\"data\":\"x\"}}"),
+                  MORE("{\"executableCode\":{\"code\":\"1\"}}," TEXT("Hi")),
+                  "{\"candidates\":[{\"index\":1,\"content\":{\"parts\":[" TEXT("other") "]}}]}",
+                  "{\"candidates\":[{\"content\":{\"role\":\"model\"},\"finishReason\":"
+                  "\"MAX_TOKENS\"}]}",
+                  "{\"usageMetadata\":{\"promptTokenCount\":9}}");
 
-    CHECK_TOLD(&h, "text:Hi ");
+    CHECK_BLOCKS(&h, "text:Hi ");
     CHECK_RESULT(&h, "finish_class", "\"max_tokens\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- streams that end badly -------------------------------------------------------------- */
@@ -154,75 +154,76 @@ TEST(gemini_stream_passes_over_what_is_not_known)
 /* G129 */
 TEST(gemini_stream_that_breaks_off_keeps_text_and_no_call)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, MORE(TEXT("I a")), MORE(CALL("c1", "add", "{}")));
+    answer_events(&h, MORE(TEXT("I a")), MORE(CALL("c1", "add", "{}")));
 
     CHECK(!h.reply.is_ended);
-    CHECK_TOLD(&h, "text:I a ");
+    CHECK_BLOCKS(&h, "text:I a ");
     CHECK_RESULT(&h, "finish_class", "\"interrupted\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G129 */
 TEST(gemini_stream_that_tells_an_error_keeps_text_and_no_call)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, MORE(TEXT("I a")), MORE(CALL("c1", "add", "{}")),
-                "{\"error\":{\"code\":503,\"message\":\"Overloaded\",\"status\":\"UNAVAILABLE\"}}");
+    answer_events(
+        &h, MORE(TEXT("I a")), MORE(CALL("c1", "add", "{}")),
+        "{\"error\":{\"code\":503,\"message\":\"Overloaded\",\"status\":\"UNAVAILABLE\"}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK(strstr(h.error.message, "Overloaded"));
-    hear_finish(&h, false);
-    CHECK_STR(peg_cstr(h.told), "text:I a ");
-    hear_free(&h);
+    answer_finish(&h, false);
+    CHECK_STR(peg_cstr(h.blocks), "text:I a ");
+    answer_free(&h);
 }
 
 TEST(gemini_says_why_it_does_not_answer)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, "{\"promptFeedback\":{\"blockReason\":\"SAFETY\",\"blockReasonMessage\":"
-                    "\"Not this.\"},\"usageMetadata\":{\"promptTokenCount\":7}}");
+    answer_events(&h, "{\"promptFeedback\":{\"blockReason\":\"SAFETY\",\"blockReasonMessage\":"
+                      "\"Not this.\"},\"usageMetadata\":{\"promptTokenCount\":7}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK_STR(peg_cstr(h.error.code), "E_ENGINE_REQUEST");
     CHECK_STR(peg_cstr(h.error.message),
               "gemini does not answer this conversation (SAFETY): Not this.");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(gemini_stream_that_never_began_is_not_whole)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
     CHECK(!h.reply.is_ended);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- a whole answer ---------------------------------------------------------------------- */
 
 TEST(gemini_body_becomes_blocks)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_body(&h, LAST(THOUGHT("Hm.") "," TEXT("I add.") "," CALL("c1", "add", "{\"n\":1}")));
+    answer_body(&h, LAST(THOUGHT("Hm.") "," TEXT("I add.") "," CALL("c1", "add", "{\"n\":1}")));
 
-    CHECK_TOLD(&h, "thought:Hm. text:I add. call:c1,add,{\"n\":1} ");
+    CHECK_BLOCKS(&h, "thought:Hm. text:I add. call:c1,add,{\"n\":1} ");
     CHECK_RESULT(&h, "stop_reason", "\"STOP\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(gemini_body_may_be_an_error)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_body(&h, "{\"error\":{\"code\":500,\"message\":\"Oops\",\"status\":\"INTERNAL\"}}");
+    answer_body(&h, "{\"error\":{\"code\":500,\"message\":\"Oops\",\"status\":\"INTERNAL\"}}");
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK(strstr(h.error.message, "Oops"));
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- hostile answers --------------------------------------------------------------------- */
@@ -281,14 +282,14 @@ TEST(gemini_refuses_a_chunk_that_is_too_deep)
 
 TEST(gemini_text_may_hold_any_character)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
 
-    hear_events(&h, LAST(TEXT("a\\u0000b\\u00e9")));
-    hear_finish(&h, true);
+    answer_events(&h, LAST(TEXT("a\\u0000b\\u00e9")));
+    answer_finish(&h, true);
 
     CHECK_STATUS(h.status, PEG_OK, h.error);
     CHECK_INT(peg_block_text(peg_turn_at(h.t.turn, 0)).len, 5);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------- */
@@ -302,11 +303,11 @@ TEST(gemini_stream_may_be_cut_anywhere)
     const peg_str bytes = peg_cstr(stream);
 
     for (size_t n = 0; n <= bytes.len; n++) {
-        struct hear h = hear_gemini();
+        struct answer h = answer_gemini();
 
-        hear_stream(&h, bytes, n);
-        CHECK_TOLD(&h, "text:h\xC3\xA9 call:c1,add,{\"n\":1} ");
-        hear_free(&h);
+        answer_stream(&h, bytes, n);
+        CHECK_BLOCKS(&h, "text:h\xC3\xA9 call:c1,add,{\"n\":1} ");
+        answer_free(&h);
     }
 }
 
@@ -316,12 +317,12 @@ TEST(gemini_stream_that_ends_anywhere_leaves_no_call)
     const size_t end = (size_t)(strstr(stream, "finishReason") - stream);
 
     for (size_t n = 0; n <= end; n++) {
-        struct hear h = hear_gemini();
+        struct answer h = answer_gemini();
 
-        hear_stream(&h, peg__strn(stream, n), 0);
-        hear_finish(&h, !h.status && h.reply.is_ended);
-        CHECK(!strstr(h.told, "call:"));
-        hear_free(&h);
+        answer_stream(&h, peg__strn(stream, n), 0);
+        answer_finish(&h, !h.status && h.reply.is_ended);
+        CHECK(!strstr(h.blocks, "call:"));
+        answer_free(&h);
     }
 }
 
@@ -329,15 +330,15 @@ TEST(gemini_stream_that_ends_anywhere_leaves_no_call)
 
 TORTURE(gemini_stream_survives_any_allocation_failure)
 {
-    struct hear h = hear_gemini();
+    struct answer h = answer_gemini();
     peg_status status;
 
-    hear_stream(&h, peg_cstr(stream), 100);
+    answer_stream(&h, peg_cstr(stream), 100);
     if (!h.status)
-        hear_finish(&h, h.reply.is_ended);
+        answer_finish(&h, h.reply.is_ended);
     status = h.status;
     if (!status)
-        CHECK_STR(peg_cstr(h.told), "text:h\xC3\xA9 call:c1,add,{\"n\":1} ");
-    hear_free(&h);
+        CHECK_STR(peg_cstr(h.blocks), "text:h\xC3\xA9 call:c1,add,{\"n\":1} ");
+    answer_free(&h);
     return status;
 }

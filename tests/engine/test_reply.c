@@ -610,7 +610,7 @@ TORTURE(a_reply_survives_any_allocation_failure_and_leaves_the_turn_as_it_was)
 
 /* ---- what is told while it comes in ---------------------------------------------------------- */
 
-static void hear_growing(const peg_event *event, void *user)
+static void answer_growing(const peg_event *event, void *user)
 {
     struct stage *stage = user;
 
@@ -650,7 +650,7 @@ static peg_status run_answer(struct stage *stage, tell_fn *tell)
 
     stage->act = answer;
     stage->user = tell;
-    stage->config.on_event = hear_growing;
+    stage->config.on_event = answer_growing;
     return status ? status : stage_run(stage);
 }
 

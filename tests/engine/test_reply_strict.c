@@ -15,7 +15,8 @@ PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
     "\"q\":{\"type\":\"string\"},\"limit\":{\"type\":\"integer\"},"                                \
     "\"tag\":{\"type\":[\"string\",\"null\"]}}}}]"
 
-static peg_status hear(peg_turn *turn, const peg_json *strict, const char *tool, const char *args)
+static peg_status read_call(peg_turn *turn, const peg_json *strict, const char *tool,
+                            const char *args)
 {
     const struct peg__reply_def def = {
         .turn = turn, .vendor = PEG_VENDOR_OPENAI_CHAT, .model = "m", .strict = strict};
@@ -40,7 +41,7 @@ static void check_args(bool is_strict, const char *tool, const char *args, const
 
     CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);
     CHECK_INT(peg_json_parse(peg_cstr(DEFINITIONS), NULL, &definitions, NULL), PEG_OK);
-    CHECK_INT(hear(turn, is_strict ? peg_json_root(definitions) : NULL, tool, args), PEG_OK);
+    CHECK_INT(read_call(turn, is_strict ? peg_json_root(definitions) : NULL, tool, args), PEG_OK);
     CHECK_STR(peg_block_args(peg_turn_at(turn, 0)), expected);
 }
 
@@ -96,7 +97,8 @@ TORTURE(strict_arguments_survive_any_allocation_failure)
     if (!status)
         status = peg_json_parse(peg_cstr(DEFINITIONS), NULL, &definitions, NULL);
     if (!status)
-        status = hear(turn, peg_json_root(definitions), "find", "{\"q\":\"a\",\"limit\":null}");
+        status =
+            read_call(turn, peg_json_root(definitions), "find", "{\"q\":\"a\",\"limit\":null}");
     peg_json_doc_free(definitions);
     peg_turn_free(turn);
     return status;

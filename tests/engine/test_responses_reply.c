@@ -31,9 +31,9 @@
 #define ARGS "response.function_call_arguments.delta"
 #define TEXT "response.output_text.delta"
 
-static struct hear responses(void)
+static struct answer responses(void)
 {
-    return hear_new(&peg__wire_responses);
+    return answer_new(&peg__wire_responses);
 }
 
 static const char *const everything[] = {
@@ -68,7 +68,7 @@ static const char *const everything[] = {
 };
 #define ALL_TOLD "thought:Hm\n\nAh text:Both. call:c1,add,{\"n\":1} call:c2,mul,{} "
 
-static peg_str payload(const struct hear *h, size_t i, const char *name)
+static peg_str payload(const struct answer *h, size_t i, const char *name)
 {
     const peg_json *object = peg_block_payload(peg_turn_at(h->t.turn, i));
     const peg_json *value = object ? peg_json_get(object, name) : NULL;
@@ -81,27 +81,27 @@ static peg_str payload(const struct hear *h, size_t i, const char *name)
 /* G128 */
 TEST(responses_reads_thoughts_text_and_interleaved_calls)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_list(&h, everything);
+    answer_list(&h, everything);
 
     CHECK(h.is_end);
-    CHECK_TOLD(&h, ALL_TOLD);
+    CHECK_BLOCKS(&h, ALL_TOLD);
     CHECK_RESULT(&h, "response_id", "\"resp_1\"");
     CHECK_RESULT(&h, "model", "\"gpt-5-2025-08-07\"");
     CHECK_RESULT(&h, "stop_reason", "\"completed\"");
     CHECK_RESULT(&h, "usage",
                  "{\"input_tokens\":12,\"output_tokens\":5,\"cached_tokens\":4,"
                  "\"reasoning_tokens\":2}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(responses_keeps_what_has_to_go_back)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_list(&h, everything);
-    CHECK_TOLD(&h, ALL_TOLD);
+    answer_list(&h, everything);
+    CHECK_BLOCKS(&h, ALL_TOLD);
 
     CHECK_STR(payload(&h, 0, "item_id"), "rs_1");
     CHECK_STR(payload(&h, 0, "encrypted_content"), "gAAA");
@@ -109,17 +109,17 @@ TEST(responses_keeps_what_has_to_go_back)
               2);
     CHECK_STR(payload(&h, 1, "item_id"), "msg_1");
     CHECK_STR(payload(&h, 2, "item_id"), "fc_1");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G118 */
 TEST(responses_sends_back_what_it_has_read)
 {
-    struct hear h = responses();
+    struct answer h = responses();
     struct ask a = ask_new(&peg__wire_responses, "gpt-5");
 
-    hear_list(&h, everything);
-    CHECK_TOLD(&h, ALL_TOLD);
+    answer_list(&h, everything);
+    CHECK_BLOCKS(&h, ALL_TOLD);
     peg_turn_free(a.t.turn);
     CHECK_INT(peg_turn_copy(h.t.turn, &a.t.turn, NULL), PEG_OK);
     CHECK_STATUS(ask_write(&a), PEG_OK, a.t.error);
@@ -131,133 +131,133 @@ TEST(responses_sends_back_what_it_has_read)
                       "\"type\":\"output_text\",\"text\":\"Both.\",\"annotations\":[]}]},{\"type\":"
                       "\"function_call\",\"id\":\"fc_1\","));
     ask_free(&a);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(responses_keeps_a_thought_that_is_only_sealed)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h,
-                DONE("0", "\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],"
-                          "\"encrypted_content\":\"gAAA\""),
-                DONE("1", MESSAGE_TEXT("Yes.")), COMPLETED);
+    answer_events(&h,
+                  DONE("0", "\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],"
+                            "\"encrypted_content\":\"gAAA\""),
+                  DONE("1", MESSAGE_TEXT("Yes.")), COMPLETED);
 
-    CHECK_TOLD(&h, "thought: text:Yes. ");
+    CHECK_BLOCKS(&h, "thought: text:Yes. ");
     CHECK_STR(payload(&h, 0, "encrypted_content"), "gAAA");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(responses_reads_plain_thoughts_of_other_servers)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, ADDED("0", "\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[]"),
-                DELTA("response.reasoning_text.delta", "0", "rs_1", "Hm"),
-                DONE("0", "\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"content\":[{"
-                          "\"type\":\"reasoning_text\",\"text\":\"Hm.\"}]"),
-                COMPLETED);
+    answer_events(&h, ADDED("0", "\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[]"),
+                  DELTA("response.reasoning_text.delta", "0", "rs_1", "Hm"),
+                  DONE("0", "\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"content\":[{"
+                            "\"type\":\"reasoning_text\",\"text\":\"Hm.\"}]"),
+                  COMPLETED);
 
-    CHECK_TOLD(&h, "thought:Hm. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "thought:Hm. ");
+    answer_free(&h);
 }
 
 TEST(responses_takes_a_refusal_for_what_it_says)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(
+    answer_events(
         &h, ADDED("0", MESSAGE ",\"content\":[]"),
         DELTA("response.refusal.delta", "0", "msg_1", "I can"),
         DELTA("response.refusal.delta", "0", "msg_1", "not."),
         DONE("0", MESSAGE ",\"content\":[{\"type\":\"refusal\",\"refusal\":\"I cannot.\"}]"),
         COMPLETED);
 
-    CHECK_TOLD(&h, "text:I cannot. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:I cannot. ");
+    answer_free(&h);
 }
 
 TEST(responses_orders_items_by_their_index)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, ADDED("1", CALL("2", "b", "")), ADDED("0", CALL("1", "a", "")),
-                DELTA(ARGS, "1", "fc_2", "{}"), COMPLETED);
+    answer_events(&h, ADDED("1", CALL("2", "b", "")), ADDED("0", CALL("1", "a", "")),
+                  DELTA(ARGS, "1", "fc_2", "{}"), COMPLETED);
 
-    CHECK_TOLD(&h, "call:c1,a, call:c2,b,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a, call:c2,b,{} ");
+    answer_free(&h);
 }
 
 TEST(responses_tells_items_apart_by_their_ids_where_there_is_no_index)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, EVENT("response.output_item.added", "\"item\":{" CALL("1", "a", "") "}"),
-                EVENT("response.output_item.added", "\"item\":{" CALL("2", "b", "") "}"),
-                EVENT(ARGS, "\"item_id\":\"fc_1\",\"delta\":\"{}\""),
-                EVENT(ARGS, "\"item_id\":\"fc_2\",\"delta\":\"[]\""), COMPLETED);
+    answer_events(&h, EVENT("response.output_item.added", "\"item\":{" CALL("1", "a", "") "}"),
+                  EVENT("response.output_item.added", "\"item\":{" CALL("2", "b", "") "}"),
+                  EVENT(ARGS, "\"item_id\":\"fc_1\",\"delta\":\"{}\""),
+                  EVENT(ARGS, "\"item_id\":\"fc_2\",\"delta\":\"[]\""), COMPLETED);
 
-    CHECK_TOLD(&h, "call:c1,a,{} call:c2,b,[] ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,a,{} call:c2,b,[] ");
+    answer_free(&h);
 }
 
 TEST(responses_goes_by_the_index_where_ids_change)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, ADDED("0", MESSAGE ",\"content\":[]"), DELTA(TEXT, "0", "other", "Yes"),
-                DELTA(TEXT, "0", "another", "."), COMPLETED);
+    answer_events(&h, ADDED("0", MESSAGE ",\"content\":[]"), DELTA(TEXT, "0", "other", "Yes"),
+                  DELTA(TEXT, "0", "another", "."), COMPLETED);
 
-    CHECK_TOLD(&h, "text:Yes. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:Yes. ");
+    answer_free(&h);
 }
 
 TEST(responses_takes_the_last_word_of_an_item)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, ADDED("0", CALL("1", "add", "")), DELTA(ARGS, "0", "fc_1", "{\\\"n\\\":"),
-                DONE("0", CALL("1", "add", "{\\\"n\\\":2}")), COMPLETED);
+    answer_events(&h, ADDED("0", CALL("1", "add", "")), DELTA(ARGS, "0", "fc_1", "{\\\"n\\\":"),
+                  DONE("0", CALL("1", "add", "{\\\"n\\\":2}")), COMPLETED);
 
-    CHECK_TOLD(&h, "call:c1,add,{\"n\":2} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,add,{\"n\":2} ");
+    answer_free(&h);
 }
 
 TEST(responses_reads_the_name_of_a_call_whose_arguments_came_first)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, DELTA(ARGS, "0", "fc_1", "{"), DONE("0", CALL("1", "add", "{}")), COMPLETED);
+    answer_events(&h, DELTA(ARGS, "0", "fc_1", "{"), DONE("0", CALL("1", "add", "{}")), COMPLETED);
 
-    CHECK_TOLD(&h, "call:c1,add,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "call:c1,add,{} ");
+    answer_free(&h);
 }
 
 TEST(responses_passes_over_items_and_events_it_does_not_know)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, ADDED("0", "\"type\":\"web_search_call\",\"id\":\"ws_1\""),
-                EVENT("response.web_search_call.searching", "\"output_index\":0"),
-                DONE("1", MESSAGE_TEXT("Found.")), COMPLETED);
+    answer_events(&h, ADDED("0", "\"type\":\"web_search_call\",\"id\":\"ws_1\""),
+                  EVENT("response.web_search_call.searching", "\"output_index\":0"),
+                  DONE("1", MESSAGE_TEXT("Found.")), COMPLETED);
 
-    CHECK_TOLD(&h, "text:Found. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:Found. ");
+    answer_free(&h);
 }
 
 TEST(responses_takes_the_type_from_the_name_of_the_event)
 {
-    struct hear h = responses();
+    struct answer h = responses();
     bool is_end;
 
     CHECK_INT(
         peg__wire_read_event(&peg__wire_responses, &h.reply, peg_cstr("response.output_text.delta"),
                              peg_cstr("{\"output_index\":0,\"delta\":\"Yes.\"}"), &is_end, NULL),
         PEG_OK);
-    hear_events(&h, COMPLETED);
+    answer_events(&h, COMPLETED);
 
-    CHECK_TOLD(&h, "text:Yes. ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:Yes. ");
+    answer_free(&h);
 }
 
 /* ---- whole or not -----------------------------------------------------------------------------
@@ -265,43 +265,43 @@ TEST(responses_takes_the_type_from_the_name_of_the_event)
 
 TEST(responses_says_why_a_response_is_incomplete)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, DELTA(TEXT, "0", "msg_1", "Ye"),
-                ENDED("incomplete", "incomplete",
-                      "\"incomplete_details\":{\"reason\":\"max_output_tokens\"},"));
+    answer_events(&h, DELTA(TEXT, "0", "msg_1", "Ye"),
+                  ENDED("incomplete", "incomplete",
+                        "\"incomplete_details\":{\"reason\":\"max_output_tokens\"},"));
 
     CHECK(h.is_end);
-    CHECK_TOLD(&h, "text:Ye ");
+    CHECK_BLOCKS(&h, "text:Ye ");
     CHECK_RESULT(&h, "stop_reason", "\"max_output_tokens\"");
     CHECK_RESULT(&h, "truncated", "true");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 /* G129 */
 TEST(responses_that_break_off_leave_text_and_no_calls)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, CREATED, DELTA(TEXT, "0", "msg_1", "Let me"), DONE("1", CALL("1", "a", "{}")),
-                "[DONE]");
+    answer_events(&h, CREATED, DELTA(TEXT, "0", "msg_1", "Let me"), DONE("1", CALL("1", "a", "{}")),
+                  "[DONE]");
 
-    CHECK_TOLD(&h, "text:Let me ");
+    CHECK_BLOCKS(&h, "text:Let me ");
     CHECK_RESULT(&h, "finish_class", "\"interrupted\"");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 static void check_error(const char *event, const char *code, const char *words)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, DELTA(TEXT, "0", "msg_1", "Let me"), DONE("1", CALL("1", "a", "{}")), event);
+    answer_events(&h, DELTA(TEXT, "0", "msg_1", "Let me"), DONE("1", CALL("1", "a", "{}")), event);
     CHECK_INT(h.status, PEG_EHOST);
     CHECK_STR(peg_cstr(h.error.code), code);
     CHECK(strstr(h.error.message, words));
-    hear_finish(&h, false);
-    CHECK_STR(peg_cstr(h.told), "text:Let me ");
-    hear_free(&h);
+    answer_finish(&h, false);
+    CHECK_STR(peg_cstr(h.blocks), "text:Let me ");
+    answer_free(&h);
 }
 
 /* G129 */
@@ -326,41 +326,41 @@ TEST(responses_that_fail_leave_text_and_no_calls)
 
 TEST(responses_reads_a_whole_answer)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_body(&h, BODY("completed",
-                       "\"error\":null,\"incomplete_details\":null,\"output\":[{\"type\":"
-                       "\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"encrypted_content\":"
-                       "\"gAAA\"},{" MESSAGE_TEXT("Both.") "},{" CALL("1", "a", "{}") "},{" CALL(
-                           "2", "b", "{}") "}],"));
+    answer_body(&h, BODY("completed",
+                         "\"error\":null,\"incomplete_details\":null,\"output\":[{\"type\":"
+                         "\"reasoning\",\"id\":\"rs_1\",\"summary\":[],\"encrypted_content\":"
+                         "\"gAAA\"},{" MESSAGE_TEXT("Both.") "},{" CALL("1", "a", "{}") "},{" CALL(
+                             "2", "b", "{}") "}],"));
 
-    CHECK_TOLD(&h, "thought: text:Both. call:c1,a,{} call:c2,b,{} ");
+    CHECK_BLOCKS(&h, "thought: text:Both. call:c1,a,{} call:c2,b,{} ");
     CHECK_RESULT(&h, "usage", "{\"input_tokens\":1,\"output_tokens\":2}");
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(responses_reads_a_failure_in_a_whole_answer)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_body(&h, BODY("failed", "\"error\":{\"code\":\"server_error\",\"message\":\"it broke\"},"
-                                 "\"output\":[],"));
+    answer_body(&h, BODY("failed", "\"error\":{\"code\":\"server_error\",\"message\":\"it broke\"},"
+                                   "\"output\":[],"));
 
     CHECK_INT(h.status, PEG_EHOST);
     CHECK(strstr(h.error.message, "it broke"));
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(responses_takes_items_of_the_end_that_no_event_told)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, DELTA(TEXT, "0", "msg_1", "Bo"),
-                ENDED("completed", "completed",
-                      "\"output\":[{" MESSAGE_TEXT("Both.") "},{" CALL("1", "a", "{}") "}],"));
+    answer_events(&h, DELTA(TEXT, "0", "msg_1", "Bo"),
+                  ENDED("completed", "completed",
+                        "\"output\":[{" MESSAGE_TEXT("Both.") "},{" CALL("1", "a", "{}") "}],"));
 
-    CHECK_TOLD(&h, "text:Both. call:c1,a,{} ");
-    hear_free(&h);
+    CHECK_BLOCKS(&h, "text:Both. call:c1,a,{} ");
+    answer_free(&h);
 }
 
 /* ---- bytes -------------------------------------------------------------------------------------
@@ -375,11 +375,11 @@ TEST(responses_reads_a_stream_that_is_split_anywhere)
         len += (size_t)snprintf(text + len, sizeof(text) - len, "event: x\ndata: %s\n\n",
                                 everything[i]);
     for (size_t i = 0; i <= len; i++) {
-        struct hear h = responses();
+        struct answer h = responses();
 
-        hear_stream(&h, peg__strn(text, len), i);
-        CHECK_TOLD(&h, ALL_TOLD);
-        hear_free(&h);
+        answer_stream(&h, peg__strn(text, len), i);
+        CHECK_BLOCKS(&h, ALL_TOLD);
+        answer_free(&h);
     }
 }
 
@@ -426,14 +426,14 @@ TEST(responses_refuses_what_is_no_reply)
 
 TEST(responses_refuses_an_item_that_changes_its_kind)
 {
-    struct hear h = responses();
+    struct answer h = responses();
 
-    hear_events(&h, ADDED("0", MESSAGE), DELTA(ARGS, "0", "msg_1", "{"));
+    answer_events(&h, ADDED("0", MESSAGE), DELTA(ARGS, "0", "msg_1", "{"));
 
     CHECK_INT(h.status, PEG_EPARSE);
     CHECK_STR(peg_cstr(h.error.code), "E_ENGINE_REPLY");
     CHECK_INT(peg_turn_len(h.t.turn), 0);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TEST(responses_refuses_bodies_that_are_no_reply)
@@ -447,7 +447,7 @@ TEST(responses_refuses_bodies_that_are_no_reply)
 TEST(responses_keeps_only_the_words_of_a_summary)
 {
     static char event[2048];
-    struct hear h = responses();
+    struct answer h = responses();
     const peg_json *summary;
     size_t len = (size_t)snprintf(event, sizeof(event),
                                   "{\"type\":\"response.output_item.done\",\"item\":{\"type\":"
@@ -456,23 +456,23 @@ TEST(responses_keeps_only_the_words_of_a_summary)
     memset(event + len, '[', 200);
     memset(event + len + 200, ']', 200);
     snprintf(event + len + 400, sizeof(event) - len - 400, "}]}}");
-    hear_events(&h, event, COMPLETED);
+    answer_events(&h, event, COMPLETED);
 
-    CHECK_TOLD(&h, "thought:x ");
+    CHECK_BLOCKS(&h, "thought:x ");
     summary = peg_json_get(peg_block_payload(peg_turn_at(h.t.turn, 0)), "summary");
     CHECK_INT(peg_json_extent(summary), 1 + 1 + 4);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 TORTURE(responses_reply_survives_any_allocation_failure)
 {
-    struct hear h = responses();
+    struct answer h = responses();
     peg_status status;
 
-    hear_list(&h, everything);
+    answer_list(&h, everything);
     if (!h.status)
-        hear_finish(&h, true);
+        answer_finish(&h, true);
     status = h.status;
-    hear_free(&h);
+    answer_free(&h);
     return status;
 }

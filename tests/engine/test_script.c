@@ -13,7 +13,7 @@ struct play {
     peg_error error;
 };
 
-static void hear_words(const peg_event *event, void *user)
+static void answer_words(const peg_event *event, void *user)
 {
     struct stage *stage = user;
 
@@ -34,7 +34,7 @@ static peg_status open_play(struct play *p, const char *text)
     if (!status)
         status = peg_script_new(peg_cstr(text), &p->script, &p->error);
     p->stage.config.loop.engine = peg_script_engine(p->script);
-    p->stage.config.on_event = hear_words;
+    p->stage.config.on_event = answer_words;
     return status;
 }
 

@@ -16,7 +16,7 @@ struct world {
     peg_error error;
 };
 
-static peg_status hear(peg_str name, peg_str data, void *user, peg_error *reterr)
+static peg_status read_event(peg_str name, peg_str data, void *user, peg_error *reterr)
 {
     struct world *w = user;
 
@@ -41,10 +41,10 @@ static peg_status feed(struct world *w, peg_str text, size_t piece)
     while (text.len && !status) {
         const size_t n = piece && piece < text.len ? piece : text.len;
 
-        status = peg__sse_feed(&w->sse, peg__strn(text.ptr, n), hear, w, &w->error);
+        status = peg__sse_feed(&w->sse, peg__strn(text.ptr, n), read_event, w, &w->error);
         text = peg__str_from(text, n);
     }
-    return status ? status : peg__sse_end(&w->sse, hear, w, &w->error);
+    return status ? status : peg__sse_end(&w->sse, read_event, w, &w->error);
 }
 
 static const char *told_of(struct world *w, const char *text, size_t piece)
@@ -58,7 +58,7 @@ static const char *told_of(struct world *w, const char *text, size_t piece)
     return w->told;
 }
 
-#define CHECK_TOLD(text, expected)                                                                 \
+#define CHECK_BLOCKS(text, expected)                                                               \
     do {                                                                                           \
         struct world w_;                                                                           \
         CHECK_STR(peg__str(told_of(&w_, text, 0)), expected);                                      \
@@ -69,25 +69,25 @@ static const char *told_of(struct world *w, const char *text, size_t piece)
 
 TEST(an_event_has_a_name_and_data)
 {
-    CHECK_TOLD("event: delta\ndata: {\"a\":1}\n\n", "delta={\"a\":1}|");
+    CHECK_BLOCKS("event: delta\ndata: {\"a\":1}\n\n", "delta={\"a\":1}|");
 }
 
 TEST(an_event_without_a_name_is_a_message)
 {
-    CHECK_TOLD("data: x\n\n", "message=x|");
+    CHECK_BLOCKS("data: x\n\n", "message=x|");
 }
 
 TEST(the_name_of_an_event_does_not_stay_for_the_next)
 {
-    CHECK_TOLD("event: a\ndata: 1\n\ndata: 2\n\n", "a=1|message=2|");
+    CHECK_BLOCKS("event: a\ndata: 1\n\ndata: 2\n\n", "a=1|message=2|");
 }
 
 TEST(lines_end_with_lf_cr_or_crlf)
 {
-    CHECK_TOLD("data: 1\n\ndata: 2\n\n", "message=1|message=2|");
-    CHECK_TOLD("data: 1\r\rdata: 2\r\r", "message=1|message=2|");
-    CHECK_TOLD("data: 1\r\n\r\ndata: 2\r\n\r\n", "message=1|message=2|");
-    CHECK_TOLD("data: 1\r\ndata: 2\n\rdata: 3\r\n\n", "message=1\n2|message=3|");
+    CHECK_BLOCKS("data: 1\n\ndata: 2\n\n", "message=1|message=2|");
+    CHECK_BLOCKS("data: 1\r\rdata: 2\r\r", "message=1|message=2|");
+    CHECK_BLOCKS("data: 1\r\n\r\ndata: 2\r\n\r\n", "message=1|message=2|");
+    CHECK_BLOCKS("data: 1\r\ndata: 2\n\rdata: 3\r\n\n", "message=1\n2|message=3|");
 }
 
 TEST(a_stream_may_be_split_anywhere)
@@ -102,7 +102,7 @@ TEST(a_stream_may_be_split_anywhere)
         peg_status status;
 
         open_world(&w, 1 << 16);
-        status = peg__sse_feed(&w.sse, peg__strn(text, at), hear, &w, &w.error);
+        status = peg__sse_feed(&w.sse, peg__strn(text, at), read_event, &w, &w.error);
         if (!status)
             status = feed(&w, peg__str_from(whole, at), 0);
         peg__sse_free(&w.sse);
@@ -113,51 +113,51 @@ TEST(a_stream_may_be_split_anywhere)
 
 TEST(a_last_event_without_its_blank_line_is_told)
 {
-    CHECK_TOLD("data: 1\n\ndata: 2\n", "message=1|message=2|");
-    CHECK_TOLD("data: 1\n\nevent: end\ndata: 2", "message=1|end=2|");
-    CHECK_TOLD("data: 1\r", "message=1|");
+    CHECK_BLOCKS("data: 1\n\ndata: 2\n", "message=1|message=2|");
+    CHECK_BLOCKS("data: 1\n\nevent: end\ndata: 2", "message=1|end=2|");
+    CHECK_BLOCKS("data: 1\r", "message=1|");
 }
 
 TEST(a_byte_order_mark_is_passed_over_only_at_the_start)
 {
-    CHECK_TOLD("\xEF\xBB\xBF"
-               "data: 1\n\n\xEF\xBB\xBF"
-               "data: 2\n\n",
-               "message=1|");
-    CHECK_TOLD("\xEF\xBB\xBF\n\ndata: 1\n\n", "message=1|");
+    CHECK_BLOCKS("\xEF\xBB\xBF"
+                 "data: 1\n\n\xEF\xBB\xBF"
+                 "data: 2\n\n",
+                 "message=1|");
+    CHECK_BLOCKS("\xEF\xBB\xBF\n\ndata: 1\n\n", "message=1|");
 }
 
 TEST(comments_and_unknown_fields_are_ignored)
 {
-    CHECK_TOLD(": OPENROUTER PROCESSING\n\nid: 3\nretry: 100\nfoo: bar\ndata: 1\n:\n\n",
-               "message=1|");
+    CHECK_BLOCKS(": OPENROUTER PROCESSING\n\nid: 3\nretry: 100\nfoo: bar\ndata: 1\n:\n\n",
+                 "message=1|");
 }
 
 TEST(lines_of_data_are_joined_by_lf)
 {
-    CHECK_TOLD("data: a\ndata:\ndata: b\n\n", "message=a\n\nb|");
+    CHECK_BLOCKS("data: a\ndata:\ndata: b\n\n", "message=a\n\nb|");
 }
 
 TEST(one_space_after_the_colon_is_left_out)
 {
-    CHECK_TOLD("data:a\n\ndata:  b\n\ndata: \n\n", "message=a|message= b|message=|");
+    CHECK_BLOCKS("data:a\n\ndata:  b\n\ndata: \n\n", "message=a|message= b|message=|");
 }
 
 TEST(a_field_without_a_colon_is_one_without_a_value)
 {
-    CHECK_TOLD("data\n\ndatax: 1\n\nevent\ndata: 2\n\n", "message=|message=2|");
+    CHECK_BLOCKS("data\n\ndatax: 1\n\nevent\ndata: 2\n\n", "message=|message=2|");
 }
 
 TEST(an_event_without_data_is_not_told)
 {
-    CHECK_TOLD("event: ping\n\n\n\n", "");
-    CHECK_TOLD("event: a\nevent: b\ndata: 1\n\n", "b=1|");
+    CHECK_BLOCKS("event: ping\n\n\n\n", "");
+    CHECK_BLOCKS("event: a\nevent: b\ndata: 1\n\n", "b=1|");
 }
 
 TEST(nothing_tells_nothing)
 {
-    CHECK_TOLD("", "");
-    CHECK_TOLD("\n\r\n\r", "");
+    CHECK_BLOCKS("", "");
+    CHECK_BLOCKS("\n\r\n\r", "");
 }
 
 TEST(bytes_that_are_no_text_go_through_as_they_are)

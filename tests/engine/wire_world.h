@@ -11,10 +11,10 @@
  *   CHECK_BODY(&a, "{...}");
  *   ask_free(&a);
  *
- *   struct hear h = hear_new(&peg__wire_gemini);
- *   hear_events(&h, "{...}", "{...}");
- *   CHECK_TOLD(&h, "text:Hello call:c1,add,{} ");
- *   hear_free(&h);
+ *   struct answer h = answer_new(&peg__wire_gemini);
+ *   answer_events(&h, "{...}", "{...}");
+ *   CHECK_BLOCKS(&h, "text:Hello call:c1,add,{} ");
+ *   answer_free(&h);
  */
 
 #include "../t.h"
@@ -131,19 +131,19 @@ static inline bool ask_has(const struct ask *a, const char *words)
 
 /* ---- replies ----------------------------------------------------------------------------- */
 
-struct hear {
+struct answer {
     const struct peg__wire *wire;
     struct t_turn t;
     struct peg__reply reply;
     bool is_end;
     peg_status status;
     peg_error error;
-    char told[4096]; /* what became of it */
+    char blocks[4096]; /* what became of it */
 };
 
-static inline struct hear hear_new(const struct peg__wire *wire)
+static inline struct answer answer_new(const struct peg__wire *wire)
 {
-    struct hear h = {.wire = wire, .t = t_turn_new()};
+    struct answer h = {.wire = wire, .t = t_turn_new()};
     const struct peg__reply_def def = {.turn = h.t.turn, .vendor = wire->vendor, .model = "asked"};
 
     h.status = h.t.status;
@@ -151,67 +151,67 @@ static inline struct hear hear_new(const struct peg__wire *wire)
     return h;
 }
 
-static inline void hear_free(struct hear *h)
+static inline void answer_free(struct answer *h)
 {
     peg__reply_free(&h->reply);
     t_turn_free(&h->t);
 }
 
-static inline peg_status hear_event(peg_str name, peg_str data, void *user, peg_error *reterr)
+static inline peg_status answer_event(peg_str name, peg_str data, void *user, peg_error *reterr)
 {
-    struct hear *h = user;
+    struct answer *h = user;
 
     return peg__wire_read_event(h->wire, &h->reply, name, data, &h->is_end, reterr);
 }
 
-static inline void hear_list(struct hear *h, const char *const *events)
+static inline void answer_list(struct answer *h, const char *const *events)
 {
     for (; *events && !h->status; events++)
-        h->status = hear_event(peg_cstr("message"), peg_cstr(*events), h, &h->error);
+        h->status = answer_event(peg_cstr("message"), peg_cstr(*events), h, &h->error);
 }
-#define hear_events(h, ...) hear_list(h, (const char *const[]){__VA_ARGS__, NULL})
+#define answer_events(h, ...) answer_list(h, (const char *const[]){__VA_ARGS__, NULL})
 
-static inline void hear_body(struct hear *h, const char *body)
+static inline void answer_body(struct answer *h, const char *body)
 {
     if (!h->status)
         h->status = peg__wire_read_body(h->wire, &h->reply, peg_cstr(body), &h->error);
 }
 
 /* The bytes of a stream, with a cut after the first n. */
-static inline void hear_stream(struct hear *h, peg_str bytes, size_t n)
+static inline void answer_stream(struct answer *h, peg_str bytes, size_t n)
 {
     struct peg__sse sse;
 
     peg__sse_init(&sse, 1 << 20);
     if (!h->status)
-        h->status = peg__sse_feed(&sse, peg__strn(bytes.ptr, n), hear_event, h, &h->error);
+        h->status = peg__sse_feed(&sse, peg__strn(bytes.ptr, n), answer_event, h, &h->error);
     if (!h->status)
-        h->status = peg__sse_feed(&sse, peg__str_from(bytes, n), hear_event, h, &h->error);
+        h->status = peg__sse_feed(&sse, peg__str_from(bytes, n), answer_event, h, &h->error);
     if (!h->status)
-        h->status = peg__sse_end(&sse, hear_event, h, &h->error);
+        h->status = peg__sse_end(&sse, answer_event, h, &h->error);
     peg__sse_free(&sse);
 }
 
-static inline void tell(struct hear *h, const peg_block *block)
+static inline void describe_block(struct answer *h, const peg_block *block)
 {
-    const size_t len = strlen(h->told);
-    char *end = h->told + len;
-    const size_t room = sizeof(h->told) - len;
+    const size_t len = strlen(h->blocks);
+    char *end = h->blocks + len;
+    const size_t left = sizeof(h->blocks) - len;
 
     switch (peg_block_kind_of(block)) {
     case PEG_BLOCK_CALL:
-        snprintf(end, room, "call:%.*s,%.*s,%.*s ", PEG_ARG(peg_block_call_id(block)),
+        snprintf(end, left, "call:%.*s,%.*s,%.*s ", PEG_ARG(peg_block_call_id(block)),
                  PEG_ARG(peg_block_tool(block)), PEG_ARG(peg_block_args(block)));
         break;
     case PEG_BLOCK_REASONING:
-        snprintf(end, room, "thought:%.*s ", PEG_ARG(peg_block_text(block)));
+        snprintf(end, left, "thought:%.*s ", PEG_ARG(peg_block_text(block)));
         break;
     default:
-        snprintf(end, room, "text:%.*s ", PEG_ARG(peg_block_text(block)));
+        snprintf(end, left, "text:%.*s ", PEG_ARG(peg_block_text(block)));
     }
 }
 
-static inline void hear_finish(struct hear *h, bool is_whole)
+static inline void answer_finish(struct answer *h, bool is_whole)
 {
     peg_error error;
     const peg_status status = peg__reply_finish(&h->reply, is_whole, &error);
@@ -220,22 +220,23 @@ static inline void hear_finish(struct hear *h, bool is_whole)
         h->status = status;
         h->error = error;
     }
-    h->told[0] = '\0';
+    h->blocks[0] = '\0';
     for (size_t i = 0; i < peg_turn_len(h->t.turn); i++)
-        tell(h, peg_turn_at(h->t.turn, i));
+        describe_block(h, peg_turn_at(h->t.turn, i));
 }
 
 /* It was read well, and this is what the turn has now. */
-#define CHECK_TOLD(h, expected)                                                                    \
+#define CHECK_BLOCKS(h, expected)                                                                  \
     do {                                                                                           \
         CHECK_STATUS((h)->status, PEG_OK, (h)->error);                                             \
-        hear_finish(h, (h)->reply.is_ended);                                                       \
+        answer_finish(h, (h)->reply.is_ended);                                                     \
         CHECK_STATUS((h)->status, PEG_OK, (h)->error);                                             \
-        CHECK_STR(peg_cstr((h)->told), expected);                                                  \
+        CHECK_STR(peg_cstr((h)->blocks), expected);                                                \
     } while (0)
 
 /* A member of the turn's inference result, as JSON; "" if there is none. */
-static inline void hear_result(const struct hear *h, const char *name, char *ret_text, size_t size)
+static inline void answer_result(const struct answer *h, const char *name, char *ret_text,
+                                 size_t size)
 {
     const peg_json *result = NULL;
     const peg_json *value;
@@ -253,24 +254,24 @@ static inline void hear_result(const struct hear *h, const char *name, char *ret
 #define CHECK_RESULT(h, name, expected)                                                            \
     do {                                                                                           \
         char t_text[1024];                                                                         \
-        hear_result(h, name, t_text, sizeof(t_text));                                              \
+        answer_result(h, name, t_text, sizeof(t_text));                                            \
         CHECK_STR(peg_cstr(t_text), expected);                                                     \
     } while (0)
 
 /* One event or body that is refused, and leaves the turn as it was. */
 static inline void check_refused(const struct peg__wire *wire, const char *text, bool is_body)
 {
-    struct hear h = hear_new(wire);
+    struct answer h = answer_new(wire);
 
     if (is_body)
-        hear_body(&h, text);
+        answer_body(&h, text);
     else
-        hear_events(&h, text);
+        answer_events(&h, text);
 
     if (h.status != PEG_EPARSE || strcmp(h.error.code, "E_ENGINE_REPLY") != 0)
         T_FAIL("%s gave %d (%s)", text, (int)h.status, h.status ? h.error.message : "");
     CHECK_INT(peg_turn_len(h.t.turn), 0);
-    hear_free(&h);
+    answer_free(&h);
 }
 
 #endif

@@ -138,7 +138,7 @@ static void lose_members(struct peg__render *r, const struct definition *d, peg_
 
 /* ---- each vendor's shape ---------------------------------------------------------------- */
 
-static void write_name(struct peg__render *r, const struct definition *d, peg_str wire)
+static void write_tool_head(struct peg__render *r, const struct definition *d, peg_str wire)
 {
     peg__put_before(r->out, "\"name\":");
     if (wire.ptr == d->name->u.ptr)
@@ -177,56 +177,30 @@ static void write_openai_parameters(struct peg__render *r, bool says_not_strict)
         peg__put(r->out, PEG__LIT("\"strict\":false"));
 }
 
-static void write_chat(struct peg__render *r, const struct definition *d, peg_str wire)
-{
-    peg__put_before(r->out, "\"type\":\"function\",\"function\":{");
-    write_name(r, d, wire);
-    write_openai_parameters(r, false);
-    peg__put_close(r->out, "}");
-}
-
-/* Responses take a function for strict unless it says otherwise. */
-static void write_responses(struct peg__render *r, const struct definition *d, peg_str wire)
-{
-    peg__put(r->out, PEG__LIT("\"type\":\"function\""));
-    write_name(r, d, wire);
-    write_openai_parameters(r, true);
-}
-
-static void write_anthropic(struct peg__render *r, const struct definition *d, peg_str wire)
-{
-    write_name(r, d, wire);
-    peg__put_before(r->out, "\"input_schema\":");
-    peg__schema_write_plain(r);
-}
-
-/* Without arguments there is no "parameters": Gemini refuses an object without members. */
-static void write_gemini(struct peg__render *r, const struct definition *d, peg_str wire)
-{
-    write_name(r, d, wire);
-    if (r->options->json_schema)
-        peg__schema_write_json(r);
-    else
-        peg__schema_write_gemini(r);
-}
-
+/* Responses take a function for strict unless it says otherwise. Without arguments Gemini gets no
+ * "parameters": it refuses an object without members. */
 static void write_tool(struct peg__render *r, const struct definition *d, peg_str wire)
 {
+    const peg_vendor vendor = r->options->provider;
+
     peg__put_open(r->out, "{");
-    switch (r->options->provider) {
-    case PEG_VENDOR_OPENAI_CHAT:
-        write_chat(r, d, wire);
-        break;
-    case PEG_VENDOR_OPENAI_RESPONSES:
-        write_responses(r, d, wire);
-        break;
-    case PEG_VENDOR_ANTHROPIC:
-        write_anthropic(r, d, wire);
-        break;
-    default:
-        write_gemini(r, d, wire);
-        break;
+    if (vendor == PEG_VENDOR_OPENAI_CHAT)
+        peg__put_before(r->out, "\"type\":\"function\",\"function\":{");
+    else if (vendor == PEG_VENDOR_OPENAI_RESPONSES)
+        peg__put(r->out, PEG__LIT("\"type\":\"function\""));
+    write_tool_head(r, d, wire);
+    if (vendor == PEG_VENDOR_OPENAI_CHAT || vendor == PEG_VENDOR_OPENAI_RESPONSES) {
+        write_openai_parameters(r, vendor == PEG_VENDOR_OPENAI_RESPONSES);
+    } else if (vendor == PEG_VENDOR_ANTHROPIC) {
+        peg__put_before(r->out, "\"input_schema\":");
+        peg__schema_write_plain(r);
+    } else if (r->options->json_schema) {
+        peg__schema_write_json(r);
+    } else {
+        peg__schema_write_gemini(r);
     }
+    if (vendor == PEG_VENDOR_OPENAI_CHAT)
+        peg__put_close(r->out, "}");
     peg__put_close(r->out, "}");
 }
 

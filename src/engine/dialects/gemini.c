@@ -9,8 +9,8 @@
 #include "base/text/str.h"
 #include "engine/dialects/internal.h"
 
-static void write_schema(struct peg__render *r, const peg_json *schema,
-                         const struct peg__place *place);
+static void write_openapi(struct peg__render *r, const peg_json *schema,
+                          const struct peg__place *place);
 
 static const struct peg__dialect dialect = {
     /* Resolved, merged, or decided by functions of their own. */
@@ -25,7 +25,7 @@ static const struct peg__dialect dialect = {
                PEG__KW_BIT(READ_ONLY) | PEG__KW_BIT(WRITE_ONLY) | PEG__KW_BIT(ADDITIONAL_ITEMS) |
                PEG__KW_BIT(UNEVALUATED_ITEMS),
     .note = "Gemini's parameters do not take it",
-    .write = write_schema,
+    .write = write_openapi,
 };
 
 /* How one schema is written. */
@@ -302,7 +302,7 @@ static void write_enum(struct peg__render *r, const struct peg__view *view)
 }
 
 /* Title, description and nullable. */
-static void write_head(struct peg__render *r, const struct peg__view *view, bool is_nullable)
+static void write_heading(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const peg_json *title = peg__view_get(view, PEG__KW_TITLE);
 
@@ -322,7 +322,7 @@ static void write_anything(struct peg__render *r)
 }
 
 /* A tuple: each item may be any of those it has. */
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_tuple(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword)
 {
     const struct peg__place *up = peg__view_place(view, keyword);
@@ -347,7 +347,7 @@ static bool is_tuple(const peg_json *list)
     return list && list->kind == PEG_JSON_ARRAY && list->len;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_items(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
@@ -361,7 +361,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
         const struct peg__place place =
             peg__place_of(peg__view_place(view, PEG__KW_ITEMS), PEG__KW_ITEMS);
 
-        write_schema(r, items, &place);
+        write_openapi(r, items, &place);
     } else {
         peg__lose_here(r, view->sources[0].place, PEG__KW_ITEMS, "rewritten",
                        "Gemini refuses an array that does not say what its items are, so it is "
@@ -399,7 +399,7 @@ static void write_described(struct peg__render *r, const peg_json *key,
     }
     members->n_required += peg__required_has(&members->required, key);
     peg__put_key(r->out, key);
-    write_schema(r, key + 1, place);
+    write_openapi(r, key + 1, place);
 }
 
 static void write_required_name(struct peg__render *r, const peg_json *key,
@@ -412,7 +412,7 @@ static void write_required_name(struct peg__render *r, const peg_json *key,
         peg__put_string(r->out, key);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_properties(struct peg__render *r, const struct peg__view *view)
 {
     struct members members;
@@ -438,7 +438,7 @@ static void write_properties(struct peg__render *r, const struct peg__view *view
 /* ---- a schema --------------------------------------------------------------------------- */
 
 /* Of one type; its notes are ready. */
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_inside(struct peg__render *r, const struct peg__view *view,
                          const struct form *form)
 {
@@ -448,7 +448,7 @@ static void write_inside(struct peg__render *r, const struct peg__view *view,
     if (view->has & PEG__KW_BIT(FORMAT) && takes_format(type, view->value[PEG__KW_FORMAT]))
         peg__put_member(r, view, PEG__KW_FORMAT);
     if (!form->is_described)
-        write_head(r, view, form->is_nullable);
+        write_heading(r, view, form->is_nullable);
     if (form->has_enum)
         write_enum(r, view);
     else if (form->has_const)
@@ -466,13 +466,13 @@ static void write_inside(struct peg__render *r, const struct peg__view *view,
 /* What stands beside branches. */
 static void write_outside(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
-    write_head(r, view, is_nullable);
+    write_heading(r, view, is_nullable);
     peg__put_kw(r->out, PEG__KW_ANY_OF);
     peg__put_open(r->out, "[");
 }
 
 /* Several types are as many branches. */
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_type_branches(struct peg__render *r, const struct peg__view *view,
                                 struct form *form)
 {
@@ -539,7 +539,7 @@ static void take_only_branch(struct peg__render *r, struct peg__view *view)
 }
 
 /* A branch with the rules beside it: both apply. */
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_branch(struct peg__render *r, const peg_json *branch,
                          const struct peg__place *place, const struct peg__view *beside)
 {
@@ -557,7 +557,7 @@ static void write_branch(struct peg__render *r, const peg_json *branch,
     r->n_inside = inside;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_branches(struct peg__render *r, const struct peg__view *view,
                            const struct form *form)
 {
@@ -600,7 +600,7 @@ static bool is_too_much(const struct peg__render *r)
 }
 
 /* The members of a schema. */
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_form(struct peg__render *r, const struct peg__view *view)
 {
     struct form form;
@@ -627,8 +627,8 @@ static void write_form(struct peg__render *r, const struct peg__view *view)
 
 /* At most PEG_LIMIT_REWRITE_DEPTH deep. */
 // NOLINTNEXTLINE(misc-no-recursion)
-static void write_schema(struct peg__render *r, const peg_json *schema,
-                         const struct peg__place *place)
+static void write_openapi(struct peg__render *r, const peg_json *schema,
+                          const struct peg__place *place)
 {
     const size_t inside = r->n_inside;
     struct peg__view view;

@@ -8,8 +8,8 @@
 #include "base/text/str.h"
 #include "engine/dialects/internal.h"
 
-static void write_schema(struct peg__render *r, const peg_json *schema,
-                         const struct peg__place *place);
+static void write_json_schema(struct peg__render *r, const peg_json *schema,
+                              const struct peg__place *place);
 
 static const struct peg__dialect dialect = {
     .kept = PEG__KW_BIT(ID) | PEG__KW_BIT(ANCHOR) | PEG__KW_BIT(TYPE) | PEG__KW_BIT(FORMAT) |
@@ -23,7 +23,7 @@ static const struct peg__dialect dialect = {
     .dropped = PEG__KW_BIT(SCHEMA) | PEG__KW_BIT(COMMENT) | PEG__KW_BIT(READ_ONLY) |
                PEG__KW_BIT(WRITE_ONLY),
     .note = "Gemini does not take it",
-    .write = write_schema,
+    .write = write_json_schema,
 };
 
 /* Without any of them, there is nothing to write of that kind; an array may have none but TYPE. */
@@ -93,7 +93,7 @@ static void write_branches_as(struct peg__render *r, const struct peg__view *vie
     peg__put_close(r->out, "]");
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_json_schema() has the bound
 static void write_one(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword)
 {
     const peg_json *schema = peg__view_get(view, keyword);
@@ -103,7 +103,7 @@ static void write_one(struct peg__render *r, const struct peg__view *view, enum 
     if (!schema || schema->kind == PEG_JSON_ARRAY)
         return;
     peg__put_kw(r->out, keyword);
-    write_schema(r, schema, &place);
+    write_json_schema(r, schema, &place);
 }
 
 static void write_property(struct peg__render *r, const peg_json *key,
@@ -111,10 +111,10 @@ static void write_property(struct peg__render *r, const peg_json *key,
 {
     (void)user;
     peg__put_key(r->out, key);
-    write_schema(r, key + 1, place);
+    write_json_schema(r, key + 1, place);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_json_schema() has the bound
 static void write_object_rules(struct peg__render *r, const struct peg__view *view)
 {
     if (view->n_sources > 1 || view->has & PEG__KW_BIT(PROPERTIES)) {
@@ -126,7 +126,7 @@ static void write_object_rules(struct peg__render *r, const struct peg__view *vi
     write_one(r, view, PEG__KW_ADDITIONAL_PROPERTIES);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_json_schema() has the bound
 static void write_arrays(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
@@ -183,7 +183,7 @@ static peg_str rename_ref(struct peg__render *r, peg_str ref)
     return peg__buf_view(&r->renamed);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_json_schema() has the bound
 static void write_rules(struct peg__render *r, const struct peg__view *view)
 {
     peg__write_description(r, view);
@@ -196,7 +196,7 @@ static void write_rules(struct peg__render *r, const struct peg__view *view)
         write_object_rules(r, view);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_json_schema() has the bound
 static void write_view(struct peg__render *r, const struct peg__view *view)
 {
     const bool is_merged = view->has & PEG__KW_BIT(ALL_OF);
@@ -217,8 +217,8 @@ static void write_view(struct peg__render *r, const struct peg__view *view)
 
 /* At most PEG_LIMIT_REWRITE_DEPTH deep. */
 // NOLINTNEXTLINE(misc-no-recursion)
-static void write_schema(struct peg__render *r, const peg_json *schema,
-                         const struct peg__place *place)
+static void write_json_schema(struct peg__render *r, const peg_json *schema,
+                              const struct peg__place *place)
 {
     const size_t inside = r->n_inside;
     struct peg__view view;

@@ -39,7 +39,7 @@ void peg__losses_cut(peg_definition_losses *losses, size_t n)
 
 /* ---- adding ----------------------------------------------------------------------------- */
 
-static peg_str copy(peg_definition_losses *losses, peg_str s)
+static peg_str copy_loss_text(peg_definition_losses *losses, peg_str s)
 {
     char *bytes;
 
@@ -57,21 +57,22 @@ static peg_str copy(peg_definition_losses *losses, peg_str s)
 static peg_str copy_tool(peg_definition_losses *losses, peg_str tool)
 {
     if (!peg__str_eq(losses->tool, tool))
-        losses->tool = copy(losses, tool);
+        losses->tool = copy_loss_text(losses, tool);
     return losses->tool;
 }
 
-static void append(peg_definition_losses *losses, const peg_definition_loss *loss)
+static void append_loss(peg_definition_losses *losses, const peg_definition_loss *loss)
 {
     if (!PEG__RESERVE(losses->items, losses->n + 1, losses->capacity)) {
         losses->status = PEG_ENOMEM;
         return;
     }
-    losses->items[losses->n] = (peg_definition_loss){.tool = copy_tool(losses, loss->tool),
-                                                     .where = copy(losses, loss->where),
-                                                     .keyword = copy(losses, loss->keyword),
-                                                     .what = loss->what,
-                                                     .note = loss->note};
+    losses->items[losses->n] =
+        (peg_definition_loss){.tool = copy_tool(losses, loss->tool),
+                              .where = copy_loss_text(losses, loss->where),
+                              .keyword = copy_loss_text(losses, loss->keyword),
+                              .what = loss->what,
+                              .note = loss->note};
     if (!losses->status)
         losses->n++;
 }
@@ -83,5 +84,5 @@ void peg__losses_add(peg_definition_losses *losses, const peg_definition_loss *l
 
     if (!losses || losses->status || losses->n >= PEG_LIMIT_LOSSES)
         return;
-    append(losses, losses->n + 1 < PEG_LIMIT_LOSSES ? loss : &more);
+    append_loss(losses, losses->n + 1 < PEG_LIMIT_LOSSES ? loss : &more);
 }

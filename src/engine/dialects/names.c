@@ -134,7 +134,7 @@ static size_t slot_of(const struct taken *taken, peg_str name)
     return i;
 }
 
-static bool has_name(const struct taken *taken, peg_str name)
+static bool is_used_name(const struct taken *taken, peg_str name)
 {
     return taken->n_slots && taken->slots[slot_of(taken, name)];
 }
@@ -186,7 +186,7 @@ static peg_status basic_form(struct peg__names *names, peg_str name, peg_str *re
 
 static bool is_free(const struct peg__names *names, const struct taken *taken, peg_str wire)
 {
-    return !has_name(taken, wire) && !peg__map_find(&names->in, wire) &&
+    return !is_used_name(taken, wire) && !peg__map_find(&names->in, wire) &&
            !peg__map_find(&names->refused, wire);
 }
 

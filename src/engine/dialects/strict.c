@@ -9,7 +9,7 @@
 #include "base/text/str.h"
 #include "engine/dialects/internal.h"
 
-static void write_schema(struct peg__render *r, const peg_json *schema,
+static void write_strict(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place, bool is_nullable);
 static void write_inner(struct peg__render *r, const peg_json *schema,
                         const struct peg__place *place);
@@ -226,11 +226,11 @@ static void write_required_property(struct peg__render *r, const peg_json *key,
         peg__lose_here(r, place, PEG__KW_REQUIRED, "rewritten",
                        "it is optional, so it is sent as required and may be null");
     peg__put_key(r->out, key);
-    write_schema(r, key + 1, place, !is_required);
+    write_strict(r, key + 1, place, !is_required);
 }
 
-static void write_name(struct peg__render *r, const peg_json *key, const struct peg__place *place,
-                       void *user)
+static void write_property_name(struct peg__render *r, const peg_json *key,
+                                const struct peg__place *place, void *user)
 {
     (void)place;
     (void)user;
@@ -262,7 +262,7 @@ static void check_closed(struct peg__render *r, const struct peg__view *view)
                      "it is sent as additionalProperties");
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_strict() has the bound
 static void write_object(struct peg__render *r, const struct peg__view *view)
 {
     struct members members;
@@ -277,7 +277,7 @@ static void write_object(struct peg__render *r, const struct peg__view *view)
     peg__view_members(r, view, write_required_property, &members);
     peg__put_close(r->out, "}");
     peg__put_before(r->out, "\"required\":[");
-    peg__view_members(r, view, write_name, NULL);
+    peg__view_members(r, view, write_property_name, NULL);
     peg__put_close(r->out, "]");
     peg__put(r->out, PEG__LIT("\"additionalProperties\":false"));
     if (members.n_required < members.required.n)
@@ -289,7 +289,7 @@ static void write_object(struct peg__render *r, const struct peg__view *view)
 
 /* ---- the rest --------------------------------------------------------------------------- */
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_strict() has the bound
 static void write_items(struct peg__render *r, const struct peg__view *view)
 {
     const peg_json *items = peg__view_get(view, PEG__KW_ITEMS);
@@ -301,7 +301,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
         return;
     }
     peg__put_kw(r->out, PEG__KW_ITEMS);
-    write_schema(r, items, &place, false);
+    write_strict(r, items, &place, false);
 }
 
 static bool is_null_schema(const peg_json *schema)
@@ -309,7 +309,7 @@ static bool is_null_schema(const peg_json *schema)
     return peg__types_of(peg_json_get(schema, "type")) == PEG__TYPE_NULL;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_strict() has the bound
 static void write_any_of(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const uint64_t beside = PEG__KW_BIT(TYPE) | PEG__KW_BIT(PROPERTIES) | PEG__KW_BIT(ITEMS) |
@@ -348,7 +348,7 @@ static void write_reference(struct peg__render *r, const struct peg__view *view,
     peg__write_ref(r, view, peg_json_str(ref), is_nullable);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_strict() has the bound
 static void write_typed(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     unsigned types = types_of(view);
@@ -374,7 +374,7 @@ static void write_typed(struct peg__render *r, const struct peg__view *view, boo
         write_items(r, view);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_strict() has the bound
 static void write_defs(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword)
 {
     const peg_json *defs = peg__view_get(view, keyword);
@@ -389,7 +389,7 @@ static void write_defs(struct peg__render *r, const struct peg__view *view, enum
     peg__put_close(r->out, "}");
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): write_schema() has the bound
+// NOLINTNEXTLINE(misc-no-recursion): write_strict() has the bound
 static void write_strict_view(struct peg__render *r, const struct peg__view *view, bool is_nullable)
 {
     const peg_json *nullable = peg__view_get(view, PEG__KW_NULLABLE);
@@ -414,7 +414,7 @@ static void write_strict_view(struct peg__render *r, const struct peg__view *vie
 
 /* At most PEG_LIMIT_REWRITE_DEPTH deep. */
 // NOLINTNEXTLINE(misc-no-recursion)
-static void write_schema(struct peg__render *r, const peg_json *schema,
+static void write_strict(struct peg__render *r, const peg_json *schema,
                          const struct peg__place *place, bool is_nullable)
 {
     struct peg__view view;
@@ -438,7 +438,7 @@ static void write_schema(struct peg__render *r, const peg_json *schema,
 static void write_inner(struct peg__render *r, const peg_json *schema,
                         const struct peg__place *place)
 {
-    write_schema(r, schema, place, false);
+    write_strict(r, schema, place, false);
 }
 
 /* The root is an object that says so itself. */

@@ -3,12 +3,12 @@
 /*
  * Requests over libcurl, on the thread that sends them:
  *
- *   send_request -> take_line     a curl handle with its open connections, ours until it is done
- *                -> prepare       options, headers, body
+ *   send_request -> take_handle     a curl handle with its open connections, ours until it is done
+ *                -> prepare_transfer  options, headers, body
  *                -> run_transfer  bytes come in (on_body), the context is asked now and then
  *                -> judge         what became of it
  *
- * Nobody else touches a handle that is in use, but for curl_multi_wakeup() from a cancellation.
+ * No other thread touches a handle that is in use, but for curl_multi_wakeup() from a cancellation.
  */
 
 #include "engine/transport/transport.h"
@@ -41,7 +41,7 @@ struct http {
     unsigned n_idle;
 };
 
-static void free_line(struct line *line)
+static void free_handle(struct line *line)
 {
     if (!line)
         return;
@@ -51,7 +51,7 @@ static void free_line(struct line *line)
     peg__free(line);
 }
 
-static struct line *new_line(void)
+static struct line *new_handle(void)
 {
     struct line *line = peg__alloc_zero(1, sizeof(*line));
 
@@ -61,11 +61,11 @@ static struct line *new_line(void)
     line->easy = curl_easy_init();
     if (line->multi && line->easy)
         return line;
-    free_line(line);
+    free_handle(line);
     return NULL;
 }
 
-static struct line *take_line(struct http *http)
+static struct line *take_handle(struct http *http)
 {
     struct line *line;
 
@@ -76,10 +76,10 @@ static struct line *take_line(struct http *http)
         http->n_idle--;
     }
     pthread_mutex_unlock(&http->lock);
-    return line ? line : new_line();
+    return line ? line : new_handle();
 }
 
-static void give_line(struct http *http, struct line *line)
+static void return_handle(struct http *http, struct line *line)
 {
     bool is_kept;
 
@@ -93,7 +93,7 @@ static void give_line(struct http *http, struct line *line)
     }
     pthread_mutex_unlock(&http->lock);
     if (!is_kept)
-        free_line(line);
+        free_handle(line);
 }
 
 /* ---- one request ------------------------------------------------------------------------ */
@@ -116,10 +116,10 @@ struct transfer {
     CURLcode code;      /* how it ended, if it did */
     peg_status status;  /* why we ended it, if we did */
     peg_error error;
-    char words[CURL_ERROR_SIZE];
+    char message[CURL_ERROR_SIZE];
 };
 
-static peg_status too_large(const struct transfer *t, peg_error *reterr)
+static peg_status reject_large_answer(const struct transfer *t, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_ENGINE_TOO_LARGE",
                      "the server's answer has more than %zu bytes, or more than %d of headers: "
@@ -204,7 +204,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *user)
 
     t->n_header_bytes += text.len;
     if (t->n_header_bytes > PEG_LIMIT_HTTP_HEADER_BYTES) {
-        t->status = too_large(t, &t->error);
+        t->status = reject_large_answer(t, &t->error);
         return 0;
     }
     if (peg__str_starts(text, peg__str("HTTP/"))) { /* perhaps after an interim one */
@@ -218,8 +218,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *user)
     return text.len;
 }
 
-/* ---- the body that comes in -------------------------------------------------------------------
- */
+/* ---- the body that comes in -------------------------------------------------------------- */
 
 static size_t on_body(char *data, size_t size, size_t n, void *user)
 {
@@ -229,7 +228,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *user)
     if (t->answer->is_over)
         return bytes.len;
     if (bytes.len > t->request->max_bytes - t->n_bytes) {
-        t->status = too_large(t, &t->error);
+        t->status = reject_large_answer(t, &t->error);
         return 0;
     }
     t->n_bytes += bytes.len;
@@ -253,8 +252,7 @@ static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_
     return 0;
 }
 
-/* ---- what is sent
- * -------------------------------------------------------------------------------- */
+/* ---- what is sent ------------------------------------------------------------------------ */
 
 /* Commands that a tool starts must not inherit the line to a model. */
 static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
@@ -332,10 +330,10 @@ static void set_callbacks(struct transfer *t)
     set_pointer(t, CURLOPT_HEADERDATA, t);
     set_pointer(t, CURLOPT_XFERINFODATA, t);
     set_number(t, CURLOPT_NOPROGRESS, 0);
-    set_pointer(t, CURLOPT_ERRORBUFFER, t->words);
+    set_pointer(t, CURLOPT_ERRORBUFFER, t->message);
 }
 
-static peg_status prepare(struct transfer *t, peg_error *reterr)
+static peg_status prepare_transfer(struct transfer *t, peg_error *reterr)
 {
     set_rules(t);
     set_callbacks(t);
@@ -350,8 +348,7 @@ static peg_status prepare(struct transfer *t, peg_error *reterr)
     return PEG_OK;
 }
 
-/* ---- running
- * ----------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 static int64_t since_ms(int64_t then_ns, int64_t now_ns)
 {
@@ -394,8 +391,8 @@ static int64_t sooner(int64_t ms, int64_t limit_ms, int64_t then_ns, int64_t now
     return limit_ms >= 0 && left < ms ? left : ms;
 }
 
-/* Cancellation wakes the poll; moments of the clock are awaited; what nobody tells (the budget of a
- * call, a clock that is not the system's) is looked at in steps. */
+/* Cancellation wakes the poll; moments of the clock are awaited; what gives no notice (the budget
+ * of a call, a clock that is not the system's) is checked in steps. */
 static int step_ms(const struct transfer *t)
 {
     const int64_t now_ns = peg_clock_mono_ns(t->clock);
@@ -409,7 +406,7 @@ static int step_ms(const struct transfer *t)
     ms = sooner(ms, t->request->total_ms, t->begun_ns, now_ns);
     if (deadline_ns != INT64_MAX && (deadline_ns - now_ns) / PEG_NS_PER_MS < ms)
         ms = (deadline_ns - now_ns) / PEG_NS_PER_MS;
-    return ms < 0 ? 0 : (int)ms + 1; /* not a moment too early, or we would spin */
+    return ms < 0 ? 0 : (int)ms + 1; /* not a moment too early, or we would poll in vain */
 }
 
 static void run_transfer(struct transfer *t)
@@ -434,7 +431,7 @@ static void run_transfer(struct transfer *t)
 
 static peg_status judge(const struct transfer *t, peg_error *reterr)
 {
-    const char *words = t->words[0] ? t->words : curl_easy_strerror(t->code);
+    const char *message = t->message[0] ? t->message : curl_easy_strerror(t->code);
 
     if (t->status) {
         if (reterr)
@@ -448,12 +445,12 @@ static peg_status judge(const struct transfer *t, peg_error *reterr)
     if (t->code == CURLE_OPERATION_TIMEDOUT)
         return peg__fail(reterr, PEG_ETIMEOUT, "E_ENGINE_TIMEOUT",
                          "no connection to the server within %lld ms (connect_ms): %s",
-                         (long long)t->request->connect_ms, words);
+                         (long long)t->request->connect_ms, message);
     return peg__fail(reterr, PEG_EIO, "E_ENGINE_TRANSPORT", "the request did not get through: %s",
-                     words);
+                     message);
 }
 
-static void wake(void *user)
+static void wake_transfer(void *user)
 {
     curl_multi_wakeup(user);
 }
@@ -466,7 +463,7 @@ static peg_status run_watched(struct transfer *t, peg_error *reterr)
     peg_status status = PEG_OK;
 
     if (cancel)
-        status = peg_cancel_on_fire(cancel, wake, t->line->multi, &hook, reterr);
+        status = peg_cancel_on_fire(cancel, wake_transfer, t->line->multi, &hook, reterr);
     if (status)
         return status;
     run_transfer(t);
@@ -483,22 +480,20 @@ static peg_status send_request(void *self, peg_ctx *ctx, const struct peg__http_
 
     clear_answer(answer);
     t.begun_ns = t.last_ns = peg_clock_mono_ns(t.clock);
-    t.line = take_line(self);
+    t.line = take_handle(self);
     if (!t.line)
         return peg__fail_nomem(reterr);
-    status = prepare(&t, reterr);
+    status = prepare_transfer(&t, reterr);
     if (!status) {
         status = run_watched(&t, reterr);
         curl_multi_remove_handle(t.line->multi, t.line->easy);
     }
-    give_line(self, t.line);
+    return_handle(self, t.line);
     curl_slist_free_all(t.headers);
     return status;
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 static CURLcode curl_is_ready;
 
@@ -515,7 +510,7 @@ static void free_http(void *self)
         struct line *line = http->idle;
 
         http->idle = line->next;
-        free_line(line);
+        free_handle(line);
     }
     pthread_mutex_destroy(&http->lock);
     peg__free(http);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text/str.h"
 
-/* Who is told. */
+/* Where events go. */
 struct listener {
     peg__sse_fn fn;
     void *user;
@@ -26,7 +26,7 @@ void peg__sse_free(struct peg__sse *sse)
     peg__buf_free(&sse->data);
 }
 
-static peg_status check(const struct peg__buf *buf, peg_error *reterr)
+static peg_status check_buf(const struct peg__buf *buf, peg_error *reterr)
 {
     if (!buf->status)
         return PEG_OK;
@@ -40,7 +40,7 @@ static peg_status check(const struct peg__buf *buf, peg_error *reterr)
 
 /* ---- lines ------------------------------------------------------------------------ */
 
-static peg_status tell_event(struct peg__sse *sse, const struct listener *to, peg_error *reterr)
+static peg_status emit_event(struct peg__sse *sse, const struct listener *to, peg_error *reterr)
 {
     const peg_str name = sse->event.len ? peg__buf_view(&sse->event) : peg_cstr("message");
     peg_status status = PEG_OK;
@@ -53,12 +53,13 @@ static peg_status tell_event(struct peg__sse *sse, const struct listener *to, pe
     return status;
 }
 
-static peg_status take_field(struct peg__sse *sse, peg_str name, peg_str value, peg_error *reterr)
+static peg_status take_sse_field(struct peg__sse *sse, peg_str name, peg_str value,
+                                 peg_error *reterr)
 {
     if (peg__str_is(name, "event")) {
         peg__buf_clear(&sse->event);
         peg__buf_str(&sse->event, value);
-        return check(&sse->event, reterr);
+        return check_buf(&sse->event, reterr);
     }
     if (!peg__str_is(name, "data"))
         return PEG_OK;
@@ -66,11 +67,11 @@ static peg_status take_field(struct peg__sse *sse, peg_str name, peg_str value, 
         peg__buf_putc(&sse->data, '\n');
     sse->has_data = true;
     peg__buf_str(&sse->data, value);
-    return check(&sse->data, reterr);
+    return check_buf(&sse->data, reterr);
 }
 
-static peg_status take_line(struct peg__sse *sse, peg_str line, const struct listener *to,
-                            peg_error *reterr)
+static peg_status take_sse_line(struct peg__sse *sse, peg_str line, const struct listener *to,
+                                peg_error *reterr)
 {
     static const peg_str bom = PEG_LIT("\xEF\xBB\xBF");
     const char *colon;
@@ -80,7 +81,7 @@ static peg_status take_line(struct peg__sse *sse, peg_str line, const struct lis
         line = peg__str_from(line, bom.len);
     sse->is_past_start = true;
     if (!line.len)
-        return tell_event(sse, to, reterr);
+        return emit_event(sse, to, reterr);
     colon = memchr(line.ptr, ':', line.len);
     if (colon) {
         value = peg__str_from(line, (size_t)(colon - line.ptr) + 1);
@@ -88,7 +89,7 @@ static peg_status take_line(struct peg__sse *sse, peg_str line, const struct lis
     }
     if (value.len && value.ptr[0] == ' ')
         value = peg__str_from(value, 1);
-    return take_field(sse, line, value, reterr);
+    return take_sse_field(sse, line, value, reterr);
 }
 
 /* ---- bytes -------------------------------------------------------------------------- */
@@ -103,17 +104,17 @@ static size_t line_len(peg_str bytes)
 }
 
 /* A line that came whole is read where it is; else its pieces are put together. */
-static peg_status end_line(struct peg__sse *sse, peg_str piece, const struct listener *to,
-                           peg_error *reterr)
+static peg_status end_sse_line(struct peg__sse *sse, peg_str piece, const struct listener *to,
+                               peg_error *reterr)
 {
     peg_status status;
 
     if (!sse->line.len && piece.len <= sse->line.max)
-        return take_line(sse, piece, to, reterr);
+        return take_sse_line(sse, piece, to, reterr);
     peg__buf_str(&sse->line, piece);
-    status = check(&sse->line, reterr);
+    status = check_buf(&sse->line, reterr);
     if (!status)
-        status = take_line(sse, peg__buf_view(&sse->line), to, reterr);
+        status = take_sse_line(sse, peg__buf_view(&sse->line), to, reterr);
     peg__buf_clear(&sse->line);
     return status;
 }
@@ -133,10 +134,10 @@ peg_status peg__sse_feed(struct peg__sse *sse, peg_str bytes, peg__sse_fn fn, vo
         len = bytes.len ? line_len(bytes) : 0;
         if (len == bytes.len) {
             peg__buf_str(&sse->line, bytes);
-            return check(&sse->line, reterr);
+            return check_buf(&sse->line, reterr);
         }
         sse->was_cr = bytes.ptr[len] == '\r';
-        status = end_line(sse, peg__strn(bytes.ptr, len), &to, reterr);
+        status = end_sse_line(sse, peg__strn(bytes.ptr, len), &to, reterr);
         if (status)
             return status;
         bytes = peg__str_from(bytes, len + 1);
@@ -150,6 +151,6 @@ peg_status peg__sse_end(struct peg__sse *sse, peg__sse_fn fn, void *user, peg_er
     peg_status status = PEG_OK;
 
     if (sse->line.len)
-        status = end_line(sse, peg__strn("", 0), &to, reterr);
-    return status ? status : tell_event(sse, &to, reterr);
+        status = end_sse_line(sse, peg__strn("", 0), &to, reterr);
+    return status ? status : emit_event(sse, &to, reterr);
 }

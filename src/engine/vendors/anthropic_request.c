@@ -23,14 +23,6 @@ enum { DEFAULT_MAX_TOKENS = 4096 }; /* the API requires it; documented at peg_mo
 
 /* ---- parts ------------------------------------------------------------------------------- */
 
-static void put_text_part(struct peg__writer *w, peg_str text, const peg_block *block)
-{
-    (void)block;
-    peg__open_typed(w, "text");
-    peg__out_member(&w->out, "text", text);
-    peg__out_end_object(&w->out);
-}
-
 #define ALL_WAYS (1U << PEG__MEDIA_BYTES | 1U << PEG__MEDIA_URI | 1U << PEG__MEDIA_FILE_ID)
 
 static const char *const image_types[] = {"image/jpeg", "image/png", "image/gif", "image/webp",
@@ -82,8 +74,8 @@ static peg_status put_source(struct peg__writer *w, const peg_media *media, enum
     return peg__put_base64(w, "data", media);
 }
 
-static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
-                                 enum peg__media_way way)
+static peg_status put_message_media(struct peg__writer *w, const peg_media *media,
+                                    enum peg__media_way way)
 {
     peg_status status;
 
@@ -95,7 +87,7 @@ static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
     return status;
 }
 
-static void put_thought(struct peg__writer *w, size_t i)
+static void put_message_thought(struct peg__writer *w, size_t i)
 {
     const peg_block *block = w->request->history->passages[i].block;
     const peg_str signature = peg__payload_string(block, "signature");
@@ -150,13 +142,13 @@ static peg_status put_media_content(struct peg__writer *w, const peg_record *rec
 
     peg__out_array(&w->out);
     if (!peg__str_is_blank(text))
-        put_text_part(w, text, NULL);
+        peg__put_text_part(w, text, NULL);
     for (size_t i = 0; i < peg_record_n_media(record) && !status; i++) {
         const peg_media *media = peg_record_media(record, i);
         const enum peg__media_way way = peg__choose_media(w, media);
 
         if (way != PEG__MEDIA_TEXT)
-            status = put_media_part(w, media, way);
+            status = put_message_media(w, media, way);
     }
     peg__out_end_array(&w->out);
     return status;
@@ -201,13 +193,11 @@ static peg_status put_max_tokens(struct peg__writer *w)
     return PEG_OK;
 }
 
-static peg_status write_head(struct peg__writer *w, size_t n)
+static peg_status put_system(struct peg__writer *w, size_t n)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    peg_status status;
+    const peg_status status = put_max_tokens(w);
 
-    peg__out_cmember(&w->out, "model", w->request->options->model);
-    status = put_max_tokens(w);
     for (size_t i = 0; i < n; i++) {
         const peg_str part = peg_block_text(w->request->history->passages[i].block);
 
@@ -268,7 +258,7 @@ static bool put_thinking(struct peg__writer *w)
 }
 
 /* A model that thinks takes no sampling, and newer ones take only one of the two. */
-static void put_settings(struct peg__writer *w)
+static void put_message_settings(struct peg__writer *w)
 {
     const peg_model_options *options = w->request->options;
     const bool thinks = put_thinking(w);
@@ -291,12 +281,13 @@ const struct peg__format peg__anthropic_format = {
     .has_media_results = true,
     .media = &documents,
     .images = &images,
-    .write_head = write_head,
-    .put_text = put_text_part,
-    .put_media = put_media_part,
-    .put_thought = put_thought,
+    .write_head = put_system,
+    .text_type = "text",
+    .has_model = true,
+    .put_media = put_message_media,
+    .put_thought = put_message_thought,
     .put_call = put_tool_use,
     .put_result = put_tool_result,
     .put_choice = put_choice,
-    .put_settings = put_settings,
+    .put_settings = put_message_settings,
 };

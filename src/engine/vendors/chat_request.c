@@ -18,14 +18,6 @@
 
 /* ---- parts ------------------------------------------------------------------------------- */
 
-static void put_text_part(struct peg__writer *w, peg_str text, const peg_block *block)
-{
-    (void)block;
-    peg__open_typed(w, "text");
-    peg__out_member(&w->out, "text", text);
-    peg__out_end_object(&w->out);
-}
-
 static const char *const types[] = {"image/png",       "image/jpeg",  "image/gif",  "image/webp",
                                     "audio/wav",       "audio/x-wav", "audio/wave", "audio/mpeg",
                                     "application/pdf", "audio/mp3",   NULL};
@@ -61,7 +53,8 @@ static peg_status put_audio(struct peg__writer *w, const peg_media *media)
     return status;
 }
 
-static peg_status put_file(struct peg__writer *w, const peg_media *media, enum peg__media_way way)
+static peg_status put_chat_file(struct peg__writer *w, const peg_media *media,
+                                enum peg__media_way way)
 {
     if (way != PEG__MEDIA_FILE_ID)
         return peg__openai_put_file_data(w, media);
@@ -69,7 +62,7 @@ static peg_status put_file(struct peg__writer *w, const peg_media *media, enum p
     return PEG_OK;
 }
 
-static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
+static peg_status put_chat_media(struct peg__writer *w, const peg_media *media,
                                  enum peg__media_way way)
 {
     const peg_media_kind kind = peg_media_kind_of(media);
@@ -85,7 +78,7 @@ static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
     else if (kind == PEG_MEDIA_AUDIO)
         status = put_audio(w, media);
     else
-        status = put_file(w, media, way);
+        status = put_chat_file(w, media, way);
     peg__out_end_object(&w->out);
     peg__out_end_object(&w->out);
     return status;
@@ -207,15 +200,8 @@ static peg_status put_tool_message(struct peg__writer *w, const struct peg__exch
 
 /* ---- the request ------------------------------------------------------------------------- */
 
-static peg_status write_head(struct peg__writer *w, size_t n)
-{
-    (void)n;
-    peg__out_cmember(&w->out, "model", w->request->options->model);
-    return PEG_OK;
-}
-
 /* Local servers know max_tokens, models that think take only the newer one, and no stop. */
-static void put_settings(struct peg__writer *w)
+static void put_chat_settings(struct peg__writer *w)
 {
     const peg_model_options *options = w->request->options;
     const bool thinks = peg__openai_reasons(options->model);
@@ -240,13 +226,13 @@ const struct peg__format peg__chat_format = {
     .model_role = "assistant",
     .has_string_parts = true,
     .media = &rules,
-    .write_head = write_head,
-    .put_text = put_text_part,
-    .put_media = put_media_part,
+    .text_type = "text",
+    .has_model = true,
+    .put_media = put_chat_media,
     .put_assistant = put_assistant,
     .begin_calls = begin_calls,
     .put_call = put_tool_call,
     .put_result = put_tool_message,
     .put_choice = peg__openai_put_choice,
-    .put_settings = put_settings,
+    .put_settings = put_chat_settings,
 };

@@ -40,7 +40,7 @@ static void put_signature(struct peg__writer *w, peg_str signature)
         peg__out_member(&w->out, "thoughtSignature", signature);
 }
 
-static void put_text_part(struct peg__writer *w, peg_str text, const peg_block *block)
+static void put_signed_text(struct peg__writer *w, peg_str text, const peg_block *block)
 {
     peg__out_object(&w->out);
     peg__out_member(&w->out, "text", text);
@@ -70,8 +70,8 @@ static const struct peg__media_rules rules = {
     .refuses_empty = true,
 };
 
-static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
-                                 enum peg__media_way way)
+static peg_status put_inline_media(struct peg__writer *w, const peg_media *media,
+                                   enum peg__media_way way)
 {
     peg_status status = PEG_OK;
 
@@ -87,7 +87,7 @@ static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
     return status;
 }
 
-static void put_thought(struct peg__writer *w, size_t i)
+static void put_signed_thought(struct peg__writer *w, size_t i)
 {
     const peg_block *block = w->request->history->passages[i].block;
     const peg_str signature = signature_of(block);
@@ -181,7 +181,7 @@ static peg_status put_function_response(struct peg__writer *w, const struct peg_
 
 /* ---- the request ------------------------------------------------------------------------- */
 
-static peg_status write_head(struct peg__writer *w, size_t n)
+static peg_status put_system_parts(struct peg__writer *w, size_t n)
 {
     bool is_open = false;
 
@@ -195,7 +195,7 @@ static peg_status write_head(struct peg__writer *w, size_t n)
             peg__open_array(w, "parts");
             is_open = true;
         }
-        put_text_part(w, text, NULL);
+        put_signed_text(w, text, NULL);
     }
     if (is_open) {
         peg__out_end_array(&w->out);
@@ -250,7 +250,7 @@ static void put_thinking(struct peg__writer *w)
     peg__out_end_object(&w->out);
 }
 
-static void put_settings(struct peg__writer *w)
+static void put_generation_config(struct peg__writer *w)
 {
     const peg_model_options *options = w->request->options;
     const bool has_stop = options->stop && options->stop[0];
@@ -274,12 +274,12 @@ const struct peg__format peg__gemini_format = {
     .model_role = "model",
     .is_alternating = true,
     .media = &rules,
-    .write_head = write_head,
-    .put_text = put_text_part,
-    .put_media = put_media_part,
-    .put_thought = put_thought,
+    .write_head = put_system_parts,
+    .put_text = put_signed_text,
+    .put_media = put_inline_media,
+    .put_thought = put_signed_thought,
     .put_call = put_function_call,
     .put_result = put_function_response,
     .put_choice = put_choice,
-    .put_settings = put_settings,
+    .put_settings = put_generation_config,
 };

@@ -38,9 +38,12 @@ struct peg__format {
     bool has_media_results; /* put_result() writes the media of a result, too */
     const struct peg__media_rules *media;
     const struct peg__media_rules *images; /* NULL: as media */
-    /* Members before the messages. The first n passages are the system's, if it stands apart. */
+    const char *text_type;                 /* the "type" of a text part; NULL: put_text() */
+    bool has_model;                        /* "model" is a member */
+    /* Members before the messages. The first n passages are the system's, if it stands apart. NULL:
+     * none. */
     peg_status (*write_head)(struct peg__writer *w, size_t n);
-    /* Parts. `block`: the text is its own; NULL: it is not. */
+    /* Parts. */
     void (*put_text)(struct peg__writer *w, peg_str text, const peg_block *block);
     peg_status (*put_media)(struct peg__writer *w, const peg_media *media, enum peg__media_way way);
     /* Passage i, a thought or a message of the model's. NULL: left out; as a user's. */
@@ -62,6 +65,8 @@ extern const struct peg__format peg__responses_format;
 extern const struct peg__format peg__anthropic_format;
 extern const struct peg__format peg__gemini_format;
 
+/* A part. `block`: the text is its own; NULL: it is not. */
+void peg__put_text_part(struct peg__writer *w, peg_str text, const peg_block *block);
 /* Opens a message of a role, unless one is open, with the thoughts that wait. */
 void peg__speak_as(struct peg__writer *w, enum peg__role role);
 /* A message that is text alone, with a string for its parts. */

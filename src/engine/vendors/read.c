@@ -6,8 +6,8 @@
 #include "base/text/str.h"
 #include "engine/vendors/internal.h"
 
-static const peg_json *read_member(struct peg__reply *reply, const peg_json *object,
-                                   const char *name, peg_json_kind kind)
+static const peg_json *find_member_of(struct peg__reply *reply, const peg_json *object,
+                                      const char *name, peg_json_kind kind)
 {
     const peg_json *value = object && !reply->status ? peg_json_get(object, name) : NULL;
 
@@ -22,17 +22,17 @@ static const peg_json *read_member(struct peg__reply *reply, const peg_json *obj
 
 const peg_json *peg__read_object(struct peg__reply *reply, const peg_json *object, const char *name)
 {
-    return read_member(reply, object, name, PEG_JSON_OBJECT);
+    return find_member_of(reply, object, name, PEG_JSON_OBJECT);
 }
 
 const peg_json *peg__read_array(struct peg__reply *reply, const peg_json *object, const char *name)
 {
-    return read_member(reply, object, name, PEG_JSON_ARRAY);
+    return find_member_of(reply, object, name, PEG_JSON_ARRAY);
 }
 
 peg_str peg__read_string(struct peg__reply *reply, const peg_json *object, const char *name)
 {
-    const peg_json *value = read_member(reply, object, name, PEG_JSON_STRING);
+    const peg_json *value = find_member_of(reply, object, name, PEG_JSON_STRING);
 
     return value ? peg_json_str(value) : peg__strn(NULL, 0);
 }
@@ -95,11 +95,11 @@ static bool make_reader(const struct peg__wire *wire, struct peg__reply *reply)
     return !reply->status;
 }
 
-static peg_status read_text(const struct peg__wire *wire, struct peg__reply *reply, peg_str type,
-                            peg_str text, peg_error *reterr)
+static peg_status read_object_text(const struct peg__wire *wire, struct peg__reply *reply,
+                                   peg_str type, peg_str text, peg_error *reterr)
 {
     peg_status status = PEG_OK;
-    peg_json_doc *doc;
+    peg_json_doc *doc = NULL;
 
     if (!make_reader(wire, reply) || parse_object(reply, text, &doc))
         return peg__reply_status(reply, reterr);
@@ -122,7 +122,7 @@ peg_status peg__wire_read_event(const struct peg__wire *wire, struct peg__reply 
         reply->is_ended = reply->is_ended || !wire->ends_at_once;
         return peg__reply_status(reply, reterr);
     }
-    status = read_text(wire, reply, name, data, reterr);
+    status = read_object_text(wire, reply, name, data, reterr);
     *ret_is_end = !status && wire->ends_at_once && reply->is_ended;
     return status;
 }
@@ -130,5 +130,5 @@ peg_status peg__wire_read_event(const struct peg__wire *wire, struct peg__reply 
 peg_status peg__wire_read_body(const struct peg__wire *wire, struct peg__reply *reply, peg_str body,
                                peg_error *reterr)
 {
-    return read_text(wire, reply, peg__strn(NULL, 0), body, reterr);
+    return read_object_text(wire, reply, peg__strn(NULL, 0), body, reterr);
 }

@@ -54,13 +54,24 @@ static void end_message(struct peg__writer *w)
     peg__out_end_object(&w->out);
 }
 
+void peg__put_text_part(struct peg__writer *w, peg_str text, const peg_block *block)
+{
+    if (!w->format->text_type) {
+        w->format->put_text(w, text, block);
+        return;
+    }
+    peg__open_typed(w, w->format->text_type);
+    peg__out_member(&w->out, "text", text);
+    peg__out_end_object(&w->out);
+}
+
 void peg__speak_as(struct peg__writer *w, enum peg__role role)
 {
     if (role != PEG__MODEL)
         peg__buf_clear(&w->thoughts); /* they led to nothing */
     if (w->role == PEG__NO_ROLE && role == PEG__MODEL && w->format->is_alternating) {
         begin_message(w, PEG__USER);
-        w->format->put_text(w, peg__str(opening), NULL);
+        peg__put_text_part(w, peg__str(opening), NULL);
     }
     if (w->role != role) {
         end_message(w);
@@ -79,22 +90,22 @@ void peg__put_string_message(struct peg__writer *w, enum peg__role role, peg_str
     peg__out_end_object(&w->out);
 }
 
-static void put_text(struct peg__writer *w, enum peg__role role, peg_str text,
-                     const peg_block *block)
+static void put_role_text(struct peg__writer *w, enum peg__role role, peg_str text,
+                          const peg_block *block)
 {
     if (role == PEG__MODEL && w->format->trims_model)
         text = peg__trim_end(text);
     if (peg__str_is_blank(text))
         return;
     peg__speak_as(w, role);
-    w->format->put_text(w, text, block);
+    peg__put_text_part(w, text, block);
 }
 
 static void put_text_message(struct peg__writer *w, enum peg__role role, peg_str text,
                              const peg_block *block)
 {
     if (!w->format->has_string_parts)
-        put_text(w, role, text, block);
+        put_role_text(w, role, text, block);
     else if (!peg__str_is_blank(text))
         peg__put_string_message(w, role, text);
 }
@@ -134,7 +145,7 @@ static peg_status put_attachment(struct peg__writer *w, enum peg__role role, con
 
     if (status)
         return status;
-    put_text(w, role, peg__strn(text, len), NULL);
+    put_role_text(w, role, peg__strn(text, len), NULL);
     return way == PEG__MEDIA_TEXT ? PEG_OK : w->format->put_media(w, media, way);
 }
 
@@ -151,7 +162,7 @@ static peg_status put_native(struct peg__writer *w, const peg_media *media)
     status = peg_render_media_marker(media, &marker, &len, w->reterr);
     if (status)
         return status;
-    put_text(w, PEG__USER, peg__strn(marker, len), NULL);
+    put_role_text(w, PEG__USER, peg__strn(marker, len), NULL);
     return w->format->put_media(w, media, way);
 }
 
@@ -165,7 +176,7 @@ static peg_status put_message(struct peg__writer *w, enum peg__role role, const 
         put_text_message(w, role, peg_block_text(block), block);
         return PEG_OK;
     }
-    put_text(w, role, peg_block_text(block), block);
+    put_role_text(w, role, peg_block_text(block), block);
     for (size_t i = 0; i < peg_block_n_media(block) && !status; i++)
         status = put_attachment(w, role, block, i);
     return status;
@@ -214,13 +225,13 @@ static peg_status put_other(struct peg__writer *w, const peg_block *block)
         put_text_message(w, PEG__USER, peg__strn(text, len), NULL);
         return PEG_OK;
     }
-    put_text(w, PEG__USER, peg__strn(text, len), NULL);
+    put_role_text(w, PEG__USER, peg__strn(text, len), NULL);
     for (size_t i = 0; i < peg_block_n_media(block) && !status; i++)
         status = put_native(w, peg_block_media(block, i));
     return status;
 }
 
-static peg_status put_block(struct peg__writer *w, const peg_block *block, size_t i)
+static peg_status put_single_block(struct peg__writer *w, const peg_block *block, size_t i)
 {
     switch (peg_block_kind_of(block)) {
     case PEG_BLOCK_SYSTEM:
@@ -313,7 +324,7 @@ static peg_status put_passage(struct peg__writer *w, size_t i)
 {
     const struct peg__passage *passage = &w->request->history->passages[i];
     const peg_status status =
-        passage->block ? put_block(w, passage->block, i) : put_round(w, passage, i);
+        passage->block ? put_single_block(w, passage->block, i) : put_round(w, passage, i);
 
     if (!w->format->is_alternating) {
         end_message(w);
@@ -339,7 +350,7 @@ bool peg__must_call(const struct peg__request *request)
     return true;
 }
 
-static peg_status put_tools(struct peg__writer *w, peg_vendor vendor)
+static peg_status offer_tools(struct peg__writer *w, peg_vendor vendor)
 {
     const struct peg__request *request = w->request;
     const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT, .provider = vendor,
@@ -408,8 +419,12 @@ static size_t count_system_first(const struct peg__writer *w)
 static peg_status write_members(struct peg__writer *w, peg_vendor vendor)
 {
     const size_t n_system = count_system_first(w);
-    peg_status status = w->format->write_head(w, n_system);
+    peg_status status = PEG_OK;
 
+    if (w->format->has_model)
+        peg__out_cmember(&w->out, "model", w->request->options->model);
+    if (w->format->write_head)
+        status = w->format->write_head(w, n_system);
     if (status)
         return status;
     peg__open_array(w, w->format->list);
@@ -418,7 +433,7 @@ static peg_status write_members(struct peg__writer *w, peg_vendor vendor)
     end_message(w);
     peg__out_end_array(&w->out);
     if (!status)
-        status = put_tools(w, vendor);
+        status = offer_tools(w, vendor);
     if (!status)
         w->format->put_settings(w);
     return status;

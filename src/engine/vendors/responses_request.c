@@ -16,14 +16,6 @@
 
 /* ---- parts ------------------------------------------------------------------------------- */
 
-static void put_text_part(struct peg__writer *w, peg_str text, const peg_block *block)
-{
-    (void)block;
-    peg__open_typed(w, "input_text");
-    peg__out_member(&w->out, "text", text);
-    peg__out_end_object(&w->out);
-}
-
 #define ALL_WAYS (1U << PEG__MEDIA_BYTES | 1U << PEG__MEDIA_URI | 1U << PEG__MEDIA_FILE_ID)
 
 static const char *const types[] = {"image/png",  "image/jpeg",      "image/gif",
@@ -49,7 +41,8 @@ static peg_status put_image(struct peg__writer *w, const peg_media *media, enum 
     return PEG_OK;
 }
 
-static peg_status put_file(struct peg__writer *w, const peg_media *media, enum peg__media_way way)
+static peg_status put_response_file(struct peg__writer *w, const peg_media *media,
+                                    enum peg__media_way way)
 {
     if (way == PEG__MEDIA_BYTES)
         return peg__openai_put_file_data(w, media);
@@ -60,14 +53,14 @@ static peg_status put_file(struct peg__writer *w, const peg_media *media, enum p
     return PEG_OK;
 }
 
-static peg_status put_media_part(struct peg__writer *w, const peg_media *media,
-                                 enum peg__media_way way)
+static peg_status put_response_media(struct peg__writer *w, const peg_media *media,
+                                     enum peg__media_way way)
 {
     const bool is_image = peg_media_kind_of(media) == PEG_MEDIA_IMAGE;
     peg_status status;
 
     peg__open_typed(w, is_image ? "input_image" : "input_file");
-    status = is_image ? put_image(w, media, way) : put_file(w, media, way);
+    status = is_image ? put_image(w, media, way) : put_response_file(w, media, way);
     peg__out_end_object(&w->out);
     return status;
 }
@@ -108,7 +101,7 @@ static bool is_sent(const struct peg__history *history, size_t i)
                      (!peg__str_is_blank(peg_block_text(next)) || peg_block_n_media(next) > 0));
 }
 
-static void put_thought(struct peg__writer *w, size_t i)
+static void put_response_thought(struct peg__writer *w, size_t i)
 {
     const peg_block *thought = w->request->history->passages[i].block;
     const peg_str sealed = peg__payload_string(thought, "encrypted_content");
@@ -191,14 +184,7 @@ static peg_status put_output(struct peg__writer *w, const struct peg__exchange *
 
 /* ---- the request ------------------------------------------------------------------------- */
 
-static peg_status write_head(struct peg__writer *w, size_t n)
-{
-    (void)n;
-    peg__out_cmember(&w->out, "model", w->request->options->model);
-    return PEG_OK;
-}
-
-static void put_settings(struct peg__writer *w)
+static void put_response_settings(struct peg__writer *w)
 {
     const peg_model_options *options = w->request->options;
 
@@ -225,13 +211,13 @@ const struct peg__format peg__responses_format = {
     .parts = "content",
     .model_role = "assistant",
     .media = &rules,
-    .write_head = write_head,
-    .put_text = put_text_part,
-    .put_media = put_media_part,
-    .put_thought = put_thought,
+    .text_type = "input_text",
+    .has_model = true,
+    .put_media = put_response_media,
+    .put_thought = put_response_thought,
     .put_assistant = put_assistant,
     .put_call = put_function_call,
     .put_result = put_output,
     .put_choice = peg__openai_put_choice,
-    .put_settings = put_settings,
+    .put_settings = put_response_settings,
 };
