@@ -533,7 +533,7 @@ peg_status peg__json_copy(const peg_json *value, peg_json_doc **ret_doc, peg_err
 peg_status peg__shared_copy(const peg_json *value, struct peg__shared **ret_shared,
                             peg_error *reterr)
 {
-    peg_json_doc *doc;
+    peg_json_doc *doc = NULL;
     const peg_status status = peg__json_copy(value, &doc, reterr);
     struct peg__shared *shared;
 

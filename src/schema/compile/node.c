@@ -234,6 +234,9 @@ bool peg__skip_refs(struct peg__compiler *c, struct peg__task *task, unsigned *r
     return enter_resource(c, task);
 }
 
+/* Schemas contain schemas: the recursion is bounded by MAX_COMPILE_DEPTH, in known_or_new().
+ * NOLINTBEGIN(misc-no-recursion) */
+
 /* Remembers the default of a schema, to be checked against its node at the end. */
 static bool note_default(struct peg__compiler *c, const struct peg__task *task,
                          const struct peg__subschema *sub, uint32_t node)
@@ -465,3 +468,5 @@ bool peg__compile_node(struct peg__compiler *c, const struct peg__task *task, ui
     peg__free(d.insns);
     return done;
 }
+
+/* NOLINTEND(misc-no-recursion) */
