@@ -12,8 +12,7 @@
 #include "google/protobuf/any.pb-c.h"
 #include "google/protobuf/struct.pb-c.h"
 #include "grpc/message.h"
-#include "wire/any.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 static bool is_written_out(peg_str bytes, struct peg__arena *arena)
 {

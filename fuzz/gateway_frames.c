@@ -11,8 +11,7 @@
 #include "fuzz.h"
 #include "grpc/message.h"
 #include "pegboard/v1/registry.pb-c.h"
-#include "wire/frames.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 static peg_str take_frame(peg_str *rest)
 {

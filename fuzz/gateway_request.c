@@ -20,9 +20,7 @@
 #include "google/protobuf/any.pb-c.h"
 #include "grpc/message.h"
 #include "methods.h"
-#include "wire/any.h"
-#include "wire/error.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 static void check_refusal(peg_status status, const peg_error *error)
 {

@@ -9,8 +9,7 @@
 
 #include "base/limits.h"
 #include "fuzz.h"
-#include "grpc/frame.h"
-#include "grpc/gzip.h"
+#include "grpc/message.h"
 
 enum { MAX_MESSAGE = 4096, MAX_TOLD = 1 << 26 };
 

@@ -7,8 +7,8 @@
  */
 
 #include "fuzz.h"
-#include "grpc/http2/hpack.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
+#include "grpc/http2/internal.h"
 
 enum { MAX_LOG = 1 << 24, MAX_FIELDS = 64 };
 

@@ -9,8 +9,8 @@
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "fuzz.h"
-#include "grpc/http2/head.h"
-#include "grpc/timeout.h"
+#include "grpc/http2/http2.h"
+#include "grpc/status.h"
 
 enum { MAX_BYTES = 4096 };
 

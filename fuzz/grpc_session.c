@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "fuzz.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
 
 enum {
     MAX_STREAMS = 8,

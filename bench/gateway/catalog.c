@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "../help.h"
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "pegboard/v1/registry.grpc.h"
 
 enum { MAX_TOOLS = 10000 };

@@ -28,7 +28,7 @@
 
 #include "../help.h"
 #include "base/text/str.h"
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 #include "load.h"
 #include "wire/pack.h"
 

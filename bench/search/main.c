@@ -22,7 +22,7 @@
 #include "base/text/str.h"
 #include "corpus.h"
 #include "gateway/search/internal.h"
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "pegboard/v1/registry.grpc.h"
 
 enum { TOP = 10, MANY = 10000, ASKED = 2000 };

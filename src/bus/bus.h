@@ -17,7 +17,7 @@
 
 #include "base/blob.h"
 #include "base/hash.h"
-#include "net/loop/timers.h"
+#include "net/loop/loop.h"
 #include "pegboard/common.h"
 
 struct bus;

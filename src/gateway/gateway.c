@@ -29,9 +29,8 @@
 #include "gateway/telemetry/metrics.h"
 #include "goapb/goa.grpc.h"
 #include "google/rpc/status.grpc.h"
-#include "grpc/server/health.h"
-#include "grpc/server/reflection.h"
-#include "wire/name.h"
+#include "grpc/server/server.h"
+#include "wire/wire.h"
 
 enum {
     DEFAULT_PING_MS = 10000,

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/frame.h"
+#include "grpc/message.h"
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/gzip.h"
 
 enum { MIN_PIECE = 1024 };
 
-/* Empties it, and keeps no more than the next small message can use: whoever has sent one large
- * message must not hold its memory for the price of the next one's first byte. */
+/* Empties it, and keeps no more memory than the next small message can use. */
 static void empty(struct peg__buf *buf)
 {
     peg__buf_clear(buf);
@@ -109,7 +107,7 @@ static peg_status refuse_compressed(const struct grpc_reader *reader, peg_error 
         return peg__fail(reterr, PEG_EPARSE, "E_GRPC_FRAME",
                          "a message is compressed, but grpc-encoding does not say how; name it "
                          "there");
-    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_GRPC_ENCODING",
+    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_GRPC_FRAME",
                      "a message is compressed in a way that is not known here; use gzip or "
                      "identity");
 }
@@ -126,9 +124,8 @@ static peg_status check_prefix(const struct grpc_reader *reader, peg_error *rete
     return PEG_OK;
 }
 
-/* Twice what there is, since they have come, and not more than the message, since it will not be
- * longer; all of it when a quarter is here, since to copy megabytes takes a millisecond in which
- * nobody else is served. */
+/* Twice what there is, at most the message; all of it when a quarter is here: copying megabytes
+ * takes a millisecond in which the loop serves no one else. */
 static size_t grown_capacity(size_t capacity, size_t need, size_t len)
 {
     const size_t twice = capacity < MIN_PIECE / 2 ? MIN_PIECE : 2 * capacity;
@@ -167,7 +164,7 @@ static peg_status copy_piece(struct peg__buf *piece, peg_str bytes, size_t len, 
 }
 
 /* So many bytes, or as many as there are. */
-static peg_str take(peg_str *bytes, size_t n)
+static peg_str take_front(peg_str *bytes, size_t n)
 {
     const peg_str taken = {bytes->ptr, n < bytes->len ? n : bytes->len};
 
@@ -182,7 +179,7 @@ static peg_status take_clear(struct grpc_reader *reader, peg_str *bytes, peg_str
                              peg_error *reterr)
 {
     const size_t len = message_len(reader);
-    const peg_str taken = take(bytes, len - reader->piece.len);
+    const peg_str taken = take_front(bytes, len - reader->piece.len);
     peg_status status;
 
     if (taken.len == len) {
@@ -210,7 +207,8 @@ static peg_status fail_unpacking(const struct grpc_reader *reader, peg_status st
 }
 
 /* zlib's memory is there from the first byte of a message to its last. */
-static peg_status unpack(struct grpc_reader *reader, peg_str piece, bool is_last, peg_error *reterr)
+static peg_status unpack_piece(struct grpc_reader *reader, peg_str piece, bool is_last,
+                               peg_error *reterr)
 {
     peg_status status;
     peg_error why;
@@ -233,7 +231,7 @@ static peg_status take_packed(struct grpc_reader *reader, peg_str *bytes, peg_st
                               peg_error *reterr)
 {
     const size_t missing = message_len(reader) - reader->n_packed;
-    const peg_str taken = take(bytes, missing);
+    const peg_str taken = take_front(bytes, missing);
     const bool is_last = taken.len == missing;
     peg_status status;
 
@@ -241,7 +239,7 @@ static peg_status take_packed(struct grpc_reader *reader, peg_str *bytes, peg_st
     if (taken.len == 0 && !is_last)
         return PEG_OK;
     reader->n_packed += (uint32_t)taken.len;
-    status = unpack(reader, taken, is_last, reterr);
+    status = unpack_piece(reader, taken, is_last, reterr);
     if (!status && is_last)
         *ret_message = peg__buf_view(&reader->unpacked);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/gzip.h"
+#include "grpc/message.h"
 
 #include <zlib.h>
 
@@ -44,16 +44,16 @@ static void set_input(z_stream *z, peg_str bytes)
     z->avail_in = (uInt)bytes.len;
 }
 
-static peg_status fail(peg_status status, size_t max, peg_error *reterr)
+static peg_status fail_gzip(peg_status status, size_t max, peg_error *reterr)
 {
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_GZIP_TOO_LARGE",
+        return peg__fail(reterr, PEG_ELIMIT, "E_MESSAGE_TOO_LARGE",
                          "what is gzipped or unpacked here may have %zu bytes and has more; send "
                          "less at once",
                          max);
-    return peg__fail(reterr, PEG_EPARSE, "E_GZIP",
+    return peg__fail(reterr, PEG_EPARSE, "E_GRPC_FRAME",
                      "the bytes are not one whole gzip member; send them as RFC 1952 says");
 }
 
@@ -66,7 +66,7 @@ struct grpc_inflater {
     bool is_done;
 };
 
-static bool start(struct grpc_inflater *inflater, size_t max)
+static bool start_inflating(struct grpc_inflater *inflater, size_t max)
 {
     *inflater = (struct grpc_inflater){
         .z = {.zalloc = alloc_for_zlib, .zfree = free_for_zlib},
@@ -80,7 +80,7 @@ struct grpc_inflater *grpc_inflater_new(size_t max)
 {
     struct grpc_inflater *inflater = peg__alloc(sizeof(*inflater));
 
-    if (inflater && !start(inflater, max)) {
+    if (inflater && !start_inflating(inflater, max)) {
         peg__free(inflater);
         return NULL;
     }
@@ -109,7 +109,7 @@ static size_t told_rest(const struct grpc_inflater *inflater, peg_str last_piece
 }
 
 /* Room for `step` bytes more, but not beyond the maximum. */
-static bool make_room(const struct grpc_inflater *inflater, size_t step, struct peg__buf *out)
+static bool reserve_output(const struct grpc_inflater *inflater, size_t step, struct peg__buf *out)
 {
     return peg__buf_reserve(out, least(step < MIN_STEP ? MIN_STEP : step, inflater->left));
 }
@@ -118,7 +118,8 @@ static bool make_room(const struct grpc_inflater *inflater, size_t step, struct 
  * than twice what came. */
 static bool find_room(struct grpc_inflater *inflater, struct peg__buf *out)
 {
-    if (out->capacity <= out->len + 1 && !make_room(inflater, inflater->max - inflater->left, out))
+    if (out->capacity <= out->len + 1 &&
+        !reserve_output(inflater, inflater->max - inflater->left, out))
         return false;
     inflater->z.next_out = (Bytef *)out->ptr + out->len;
     inflater->z.avail_out =
@@ -184,7 +185,7 @@ static peg_status take_piece(struct grpc_inflater *inflater, peg_str piece, bool
         return PEG_ELIMIT;
     if (inflater->is_done)
         return piece.len ? PEG_EPARSE : PEG_OK;
-    if (is_last && !make_room(inflater, told_rest(inflater, piece), out))
+    if (is_last && !reserve_output(inflater, told_rest(inflater, piece), out))
         return PEG_ENOMEM;
     set_input(&inflater->z, piece);
     status = inflate_piece(inflater, out);
@@ -198,7 +199,7 @@ peg_status grpc_inflater_feed(struct grpc_inflater *inflater, peg_str piece, boo
 {
     const peg_status status = take_piece(inflater, piece, is_last, out);
 
-    return status ? fail(status, inflater->max, reterr) : PEG_OK;
+    return status ? fail_gzip(status, inflater->max, reterr) : PEG_OK;
 }
 
 peg_status grpc_gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_error *reterr)
@@ -209,8 +210,8 @@ peg_status grpc_gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_erro
 
     max = least(max, out->max - out->len);
     if (status)
-        return fail(status, max, reterr);
-    if (!start(&inflater, max))
+        return fail_gzip(status, max, reterr);
+    if (!start_inflating(&inflater, max))
         return peg__fail_nomem(reterr);
     status = grpc_inflater_feed(&inflater, bytes, true, out, reterr);
     inflateEnd(&inflater.z);
@@ -261,7 +262,7 @@ peg_status grpc_gzip(peg_str bytes, struct peg__buf *out, peg_error *reterr)
     peg_status status = out->status;
 
     if (status || bytes.len > MAX_STEP)
-        return fail(status ? status : PEG_ELIMIT, out->max, reterr);
+        return fail_gzip(status ? status : PEG_ELIMIT, out->max, reterr);
     if (deflateInit2(&z, FAST, Z_DEFLATED, bits + GZIP_FORMAT, level, Z_DEFAULT_STRATEGY) != Z_OK)
         return peg__fail_nomem(reterr);
     set_input(&z, bytes);
@@ -269,7 +270,7 @@ peg_status grpc_gzip(peg_str bytes, struct peg__buf *out, peg_error *reterr)
     deflateEnd(&z);
     if (status) {
         out->status = PEG_OK;
-        return fail(status, out->max, reterr);
+        return fail_gzip(status, out->max, reterr);
     }
     return PEG_OK;
 }

@@ -50,8 +50,8 @@ static peg_status fail_malformed(const ProtobufCMessageDescriptor *descriptor, p
                      descriptor->name);
 }
 
-static peg_status check_string(const ProtobufCFieldDescriptor *field, peg_str text,
-                               peg_error *reterr)
+static peg_status check_text_field(const ProtobufCFieldDescriptor *field, peg_str text,
+                                   peg_error *reterr)
 {
     if (text.len && memchr(text.ptr, '\0', text.len))
         return peg__fail(reterr, PEG_EPARSE, "E_PROTOBUF",
@@ -66,11 +66,11 @@ static peg_status check_string(const ProtobufCFieldDescriptor *field, peg_str te
     return PEG_OK;
 }
 
-static peg_status enter(struct walk *walk, const ProtobufCFieldDescriptor *field,
-                        const uint8_t *end, peg_error *reterr)
+static peg_status enter_message(struct walk *walk, const ProtobufCFieldDescriptor *field,
+                                const uint8_t *end, peg_error *reterr)
 {
     if (walk->depth + 1 == PEG_LIMIT_GRPC_MESSAGE_DEPTH)
-        return peg__fail(reterr, PEG_ELIMIT, "E_PROTOBUF_DEPTH",
+        return peg__fail(reterr, PEG_ELIMIT, "E_PROTOBUF",
                          "messages lie deeper inside each other than PEG_LIMIT_GRPC_MESSAGE_DEPTH "
                          "(%d): send a flatter one",
                          PEG_LIMIT_GRPC_MESSAGE_DEPTH);
@@ -92,10 +92,10 @@ static peg_status walk_bytes(struct walk *walk, uint32_t number, peg_error *rete
     start = walk->at;
     field = protobuf_c_message_descriptor_get_field(level->descriptor, number);
     if (field && field->type == PROTOBUF_C_TYPE_MESSAGE)
-        return enter(walk, field, start + len, reterr);
+        return enter_message(walk, field, start + len, reterr);
     walk->at = start + len;
     if (field && field->type == PROTOBUF_C_TYPE_STRING)
-        return check_string(field, (peg_str){(const char *)start, (size_t)len}, reterr);
+        return check_text_field(field, (peg_str){(const char *)start, (size_t)len}, reterr);
     return PEG_OK;
 }
 
@@ -128,8 +128,8 @@ static peg_status walk_field(struct walk *walk, peg_error *reterr)
     return fail_malformed(level->descriptor, reterr);
 }
 
-static peg_status check(const ProtobufCMessageDescriptor *descriptor, peg_str bytes,
-                        peg_error *reterr)
+static peg_status check_message(const ProtobufCMessageDescriptor *descriptor, peg_str bytes,
+                                peg_error *reterr)
 {
     const uint8_t *start = (const uint8_t *)bytes.ptr;
     struct walk walk;
@@ -160,7 +160,7 @@ struct memory {
     bool is_beyond; /* the limit */
 };
 
-static void *take(void *data, size_t size)
+static void *allocate_in_arena(void *data, size_t size)
 {
     struct memory *memory = data;
     void *block;
@@ -175,7 +175,7 @@ static void *take(void *data, size_t size)
     return block;
 }
 
-static void give_back(void *data, void *block)
+static void free_nothing(void *data, void *block)
 {
     (void)data;
     (void)block;
@@ -189,20 +189,21 @@ peg_status grpc_message_unpack(const struct ProtobufCMessageDescriptor *descript
                                const struct ProtobufCMessage **ret_message, peg_error *reterr)
 {
     struct memory memory = {.arena = arena};
-    ProtobufCAllocator allocator = {.alloc = take, .free = give_back, .allocator_data = &memory};
+    ProtobufCAllocator allocator = {
+        .alloc = allocate_in_arena, .free = free_nothing, .allocator_data = &memory};
     const ProtobufCMessage *message;
     peg_status status;
 
     if (bytes.len == 0)
         bytes.ptr = ""; /* so that nobody counts from NULL */
-    status = check(descriptor, bytes, reterr);
+    status = check_message(descriptor, bytes, reterr);
     if (status)
         return status;
 
     message =
         protobuf_c_message_unpack(descriptor, &allocator, bytes.len, (const uint8_t *)bytes.ptr);
     if (memory.is_beyond)
-        return peg__fail(reterr, PEG_ELIMIT, "E_PROTOBUF_TOO_LARGE",
+        return peg__fail(reterr, PEG_ELIMIT, "E_PROTOBUF",
                          "a message of type %s takes more memory than "
                          "PEG_LIMIT_GRPC_UNPACKED_BYTES (%d): send smaller ones",
                          descriptor->name, PEG_LIMIT_GRPC_UNPACKED_BYTES);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/metadata.h"
+#include "grpc/status.h"
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -84,7 +84,7 @@ static bool is_printable(peg_str text)
     return !is_other;
 }
 
-static peg_str trim(peg_str text)
+static peg_str trim_spaces(peg_str text)
 {
     while (text.len && text.ptr[text.len - 1] == ' ')
         text.len--;
@@ -142,7 +142,7 @@ static bool reserve(struct grpc_metadata *metadata, struct peg__arena *arena, si
     return true;
 }
 
-static void append(struct grpc_metadata *metadata, peg_str key, peg_str value)
+static void append_entry(struct grpc_metadata *metadata, peg_str key, peg_str value)
 {
     metadata->entries[metadata->n++] = (struct grpc_metadata_entry){.key = key, .value = value};
     metadata->bytes += key.len + value.len + COUNTED_FOR_EACH;
@@ -164,15 +164,15 @@ static char *place_entry(struct grpc_metadata *metadata, struct peg__arena *aren
     return to;
 }
 
-static peg_status check_value(const struct grpc_metadata *metadata, peg_str key, peg_str value,
-                              peg_error *reterr)
+static peg_status check_metadata_value(const struct grpc_metadata *metadata, peg_str key,
+                                       peg_str value, peg_error *reterr)
 {
     const size_t left = PEG_LIMIT_GRPC_METADATA_BYTES > metadata->bytes
                             ? PEG_LIMIT_GRPC_METADATA_BYTES - metadata->bytes
                             : 0;
 
     if (key.len > left || value.len > left || key.len + value.len + COUNTED_FOR_EACH > left)
-        return peg__fail(reterr, PEG_ELIMIT, "E_METADATA_TOO_LARGE",
+        return peg__fail(reterr, PEG_ELIMIT, "E_METADATA",
                          "metadata with '%.64s' would have more than "
                          "PEG_LIMIT_GRPC_METADATA_BYTES = %d bytes; send it in a message",
                          key.ptr, PEG_LIMIT_GRPC_METADATA_BYTES);
@@ -201,8 +201,8 @@ peg_status grpc_metadata_add(struct grpc_metadata *metadata, struct peg__arena *
                          "the metadata key '%.64s' belongs to the protocol; give it another name",
                          lowered);
     if (!grpc_metadata_is_binary(ours))
-        value = trim(value);
-    status = check_value(metadata, ours, value, reterr);
+        value = trim_spaces(value);
+    status = check_metadata_value(metadata, ours, value, reterr);
     if (status)
         return status;
 
@@ -210,7 +210,7 @@ peg_status grpc_metadata_add(struct grpc_metadata *metadata, struct peg__arena *
     if (!to)
         return peg__fail_nomem(reterr);
     memcpy(to, lowered, key.len);
-    append(metadata, peg__strn(to, key.len), peg__strn(to + key.len + 1, value.len));
+    append_entry(metadata, peg__strn(to, key.len), peg__strn(to + key.len + 1, value.len));
     return PEG_OK;
 }
 
@@ -250,7 +250,7 @@ static peg_status add_binary(struct grpc_metadata *metadata, struct peg__arena *
                              "be; correct the peer",
                              key.ptr);
         }
-        append(metadata, key, peg__strn(to, len));
+        append_entry(metadata, key, peg__strn(to, len));
         to += len;
     }
     return PEG_OK;
@@ -270,7 +270,7 @@ peg_status grpc_metadata_add_wire(struct grpc_metadata *metadata, struct peg__ar
         return peg__fail_nomem(reterr);
     if (key.len)
         memcpy(to, key.ptr, key.len);
-    append(metadata, peg__strn(to, key.len), peg__strn(to + key.len + 1, value.len));
+    append_entry(metadata, peg__strn(to, key.len), peg__strn(to + key.len + 1, value.len));
     return PEG_OK;
 }
 

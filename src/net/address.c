@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Addresses as text and as the system takes them. Whatever could be read in two ways is refused:
- * "1.2.3" is no name and no address, and a name is written in ASCII.
- */
+/* Addresses as text and as the system takes them. Ambiguous text is rejected: "1.2.3" is no name
+ * and no address, and a name is ASCII. */
 
 #include "net/address.h"
 
@@ -30,7 +28,7 @@ static const peg_str ipv6_prefix = PEG_LIT("ipv6:");
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* What came from outside is shown only as far as it is short and harmless. */
-static peg_status refuse(peg_str text, const char *why, peg_error *reterr)
+static peg_status reject_address(peg_str text, const char *why, peg_error *reterr)
 {
     char shown[SHOWN_BYTES + 1];
     size_t n = 0;
@@ -57,11 +55,11 @@ static peg_status read_unix(peg_str text, peg_str name, bool is_abstract,
     const size_t first = is_abstract ? 1 : 0;
 
     if (name.len == 0)
-        return refuse(text, "the path is empty", reterr);
+        return reject_address(text, "the path is empty", reterr);
     if (memchr(name.ptr, '\0', name.len))
-        return refuse(text, "the path has a NUL byte", reterr);
+        return reject_address(text, "the path has a NUL byte", reterr);
     if (name.len >= sizeof(at->sun_path))
-        return refuse(text, "the path of a unix socket has at most 107 bytes", reterr);
+        return reject_address(text, "the path of a unix socket has at most 107 bytes", reterr);
 
     at->sun_family = AF_UNIX;
     memcpy(at->sun_path + first, name.ptr, name.len);
@@ -86,7 +84,7 @@ static peg_status read_unix_path(peg_str text, struct net_endpoint *ret_endpoint
     }
     path = peg__str_from(text, unix_slashes.len);
     if (path.len == 0 || path.ptr[0] != '/')
-        return refuse(text, "after unix:// the path begins with a slash", reterr);
+        return reject_address(text, "after unix:// the path begins with a slash", reterr);
     return read_unix(text, path, false, ret_endpoint, reterr);
 }
 
@@ -196,7 +194,7 @@ static bool is_port_alone(peg_str text)
 }
 
 /* Tells the host from the port, at the last colon or after the brackets. */
-static const char *split(peg_str text, peg_str *ret_host, peg_str *ret_port)
+static const char *split_host_port(peg_str text, peg_str *ret_host, peg_str *ret_port)
 {
     const char *mark;
     size_t at;
@@ -228,26 +226,26 @@ static peg_status read_host_and_port(peg_str text, struct net_endpoint *ret_endp
     struct net_address address;
     peg_str host;
     peg_str port;
-    const char *why = split(text, &host, &port);
+    const char *why = split_host_port(text, &host, &port);
 
     if (why)
-        return refuse(text, why, reterr);
+        return reject_address(text, why, reterr);
     if (!read_port(port, &endpoint.port))
-        return refuse(text, "a port is a number from 0 to 65535", reterr);
+        return reject_address(text, "a port is a number from 0 to 65535", reterr);
     if (host.len >= sizeof(endpoint.host))
-        return refuse(text, "a name has at most 253 bytes", reterr);
+        return reject_address(text, "a name has at most 253 bytes", reterr);
     if (host.len > 0 && memchr(host.ptr, '\0', host.len))
-        return refuse(text, "the name has a NUL byte", reterr);
+        return reject_address(text, "the name has a NUL byte", reterr);
     if (host.len > 0)
         memcpy(endpoint.host, host.ptr, host.len);
 
     if (text.ptr[0] == '[') {
         if (!read_ip6(endpoint.host, endpoint.port, &address))
-            return refuse(text, "in the brackets is no IPv6 address", reterr);
+            return reject_address(text, "in the brackets is no IPv6 address", reterr);
     } else {
         why = complain_about_host(endpoint.host);
         if (why)
-            return refuse(text, why, reterr);
+            return reject_address(text, why, reterr);
     }
     *ret_endpoint = endpoint;
     return PEG_OK;
@@ -278,10 +276,10 @@ static peg_status read_listed(peg_str text, sa_family_t family, struct net_endpo
         return status;
     if (!net_endpoint_is_numeric(&endpoint, &address) || endpoint.host[0] == '\0' ||
         address.at.any.sa_family != family)
-        return refuse(text,
-                      family == AF_INET ? "ipv4: is followed by IPv4 addresses"
-                                        : "ipv6: is followed by IPv6 addresses in brackets",
-                      reterr);
+        return reject_address(text,
+                              family == AF_INET ? "ipv4: is followed by IPv4 addresses"
+                                                : "ipv6: is followed by IPv6 addresses in brackets",
+                              reterr);
     *ret_endpoint = endpoint;
     return PEG_OK;
 }
@@ -356,8 +354,7 @@ static size_t unix_name_len(const struct net_address *address)
     return len < most ? len : most;
 }
 
-/* Whoever connects chooses the name of its own end, and this is logged: bytes that are no text are
- * not shown. */
+/* The peer chooses this name, and it is logged: only text is shown. */
 static void format_unix(const struct net_address *address, char *ret_text)
 {
     const char *path = address->at.unix_path.sun_path;

@@ -44,27 +44,25 @@ struct net_endpoint {
 /* PEG_EPARSE (E_ADDRESS), with what an address looks like. */
 peg_status net_endpoint_parse(peg_str text, struct net_endpoint *ret_endpoint, peg_error *reterr);
 
-/* What a client may be told: an endpoint, or a list of them after ipv4: or ipv6:. Fills at most
- * `max` (PEG_LIMIT_NET_ADDRESSES, which the error of a longer list names); on failure what is in
- * ret_endpoints has no meaning. */
+/* The target of a client: an endpoint, or a list of them after ipv4: or ipv6:. Fills at most `max`
+ * (PEG_LIMIT_NET_ADDRESSES). */
 peg_status net_target_parse(peg_str text, struct net_endpoint *ret_endpoints, size_t max,
                             size_t *ret_n, peg_error *reterr);
 
-/* True, and the address, if nothing has to be looked up: unix, numbers, "" and localhost (which
- * is 127.0.0.1 here, so that nobody depends on a file). */
+/* True, and the address, if nothing has to be looked up: unix, numbers, "" and localhost
+ * (127.0.0.1). */
 bool net_endpoint_is_numeric(const struct net_endpoint *endpoint, struct net_address *ret_address);
 
-/* "127.0.0.1:9090", "[::1]:9090", "unix:/run/x.sock"; what net_endpoint_parse() reads, but for
- * control characters and what is no UTF-8 in the name of a unix socket: it is '?' here. A client's
- * end of a unix socket has no name: "unix:". */
+/* As net_endpoint_parse() reads it, but control characters and bytes that are no UTF-8 in the name
+ * of a unix socket are '?'. A client's end of a unix socket has no name: "unix:". */
 void net_address_format(const struct net_address *address, char ret_text[NET_ADDRESS_TEXT]);
 bool net_address_eq(const struct net_address *a, const struct net_address *b);
 /* A loopback address or a unix socket: nobody else's machine is at the other end. */
 bool net_address_is_local(const struct net_address *address);
 
-/* Looks a name up on a worker of the loop. fn is called once on the loop, never from within
- * net_resolve(): with addresses (borrowed, in the order of RFC 6724, each once), or with none
- * and the reason (E_RESOLVE). net_resolve_cancel(): fn is not called any more. */
+/* Looks a name up on a worker of the loop. fn is called once on the loop, later: with addresses
+ * (borrowed, in the order of RFC 6724, each once), or with none and the reason (E_RESOLVE); not
+ * after net_resolve_cancel(). */
 struct net_resolve;
 typedef void (*net_resolve_fn)(void *user, const struct net_address *addresses, size_t n,
                                const peg_error *error);

@@ -3,16 +3,13 @@
 /*
  * Accepting connections and handing them out.
  *
- *   net_listen -> (acceptor's loop) start -> on_acceptable -> its turn -> accept_one -> hand_over
- *              -> (the chosen loop) on_handed_over -> its turn -> serve -> on_stream
- *   net_listener_free -> (acceptor's loop) go_off
+ *   net_listen -> (acceptor's loop) on_start_accepting -> on_acceptable -> accept_next -> hand_over
+ *              -> (the chosen loop) on_handed_over -> take_handed -> serve_connection -> on_stream
+ *   net_listener_free -> (acceptor's loop) stop_accepting
  *
  * A listener is counted: by its owner, by its acceptor, by each connection on its way to a loop,
- * and by each that is open, because the last thing that a connection does is to make room for
- * another one.
+ * and by each that is open, because the end of a connection may let another one in.
  */
-
-#include "net/listener.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,9 +20,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/refs.h"
-#include "net/listener_internal.h"
+#include "net/listener.h"
 #include "net/stream/internal.h"
 
 /* How long nothing is accepted when the system has no room for another connection. */
@@ -43,10 +39,10 @@ struct net_listener {
     struct net_loop *loop;
     struct net_listening listening;
     uv_poll_t poll;
-    struct net_turn turn; /* accepts one */
+    struct net_fair_job job; /* accepts one */
     struct net_timer retry;
     struct net_open open;
-    bool was_told; /* of an accept that failed, since the last that did not */
+    bool is_failure_logged; /* since the last connection */
 
     struct net_message to_start;
     struct net_message to_stop;
@@ -64,10 +60,10 @@ struct net_listener {
     size_t n_expected;
 };
 
-/* A connection on its way to its loop. Owned by the message, then by the turn. */
+/* A connection on its way to its loop. Owned by the message, then by the job. */
 struct handed {
     struct net_message message;
-    struct net_turn turn;
+    struct net_fair_job job;
     struct net_listener *listener;
     struct net_loop *loop;
     int fd;
@@ -119,7 +115,7 @@ static void on_connection_gone(void *user)
 }
 
 /* Takes fd, and a reference that the connection keeps. */
-static void serve(struct net_listener *listener, struct net_loop *loop, int fd)
+static void serve_connection(struct net_listener *listener, struct net_loop *loop, int fd)
 {
     struct net_stream *stream;
     peg_error error;
@@ -127,7 +123,7 @@ static void serve(struct net_listener *listener, struct net_loop *loop, int fd)
         net_stream_take(loop, fd, &listener->options.stream, &no_events, NULL, &stream, &error);
 
     if (status) {
-        /* A peer that is gone already is nothing to be told of, and could fill the log. */
+        /* A peer that is gone already could fill the log. */
         peg__log(status == PEG_EIO ? PEG_LOG_DEBUG : PEG_LOG_WARN, error.code,
                  "a connection was dropped: %s", error.message);
         on_connection_gone(listener);
@@ -148,24 +144,24 @@ static bool is_stopping(struct net_listener *listener)
     return is;
 }
 
-static void take_handed(struct net_turn *turn)
+static void take_handed(struct net_fair_job *job)
 {
-    struct handed *handed = peg__container_of(turn, struct handed, turn);
+    struct handed *handed = peg__container_of(job, struct handed, job);
     struct net_listener *listener = handed->listener;
 
-    peg__refs_take(&listener->n_refs); /* serve() may give the other one back */
+    peg__refs_take(&listener->n_refs); /* serve_connection() may give the other one back */
     net_loop_add_load(handed->loop, -1);
     if (is_stopping(listener) || net_loop_is_ending(handed->loop)) {
         close(handed->fd);
         on_connection_gone(listener);
     } else {
-        serve(listener, handed->loop, handed->fd);
+        serve_connection(listener, handed->loop, handed->fd);
     }
     pthread_mutex_lock(&listener->lock);
     listener->n_handed--;
     pthread_cond_broadcast(&listener->changed);
     pthread_mutex_unlock(&listener->lock);
-    net_loop_no_turn(handed->loop, turn);
+    net_loop_dequeue(handed->loop, job);
     peg__free(handed);
     drop_ref(listener);
 }
@@ -174,7 +170,7 @@ static void on_handed_over(struct net_message *message)
 {
     struct handed *handed = (struct handed *)(void *)message; /* its first member */
 
-    net_loop_turn(handed->loop, &handed->turn);
+    net_loop_enqueue(handed->loop, &handed->job);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------ */
@@ -189,25 +185,25 @@ static void watch(struct net_listener *listener, bool is_wanted)
         uv_poll_stop(&listener->poll);
 }
 
-static void wait_a_while(struct net_listener *listener, int why)
+static void pause_accepting(struct net_listener *listener, int error)
 {
     char text[NET_ADDRESS_TEXT];
-    char words[128];
+    char message[128];
 
     watch(listener, false);
     net_loop_arm(listener->loop, &listener->retry,
                  peg__clock_after_ms(net_loop_now_ns(listener->loop), RETRY_MS));
-    if (listener->was_told)
+    if (listener->is_failure_logged)
         return;
-    listener->was_told = true;
+    listener->is_failure_logged = true;
     net_address_format(&listener->address, text);
-    peg__log(PEG_LOG_ERROR, "E_ACCEPT",
-             "%s accepts nothing for now: %s; allow more descriptors (ulimit -n) or fewer "
+    peg__log(PEG_LOG_ERROR, "E_LISTEN",
+             "%s accepts no connections for now: %s; allow more descriptors (ulimit -n) or fewer "
              "connections (max_connections)",
-             text, strerror_r(why, words, sizeof(words)));
+             text, strerror_r(error, message, sizeof(message)));
 }
 
-static void on_retry(struct net_timer *timer)
+static void on_retry_accepting(struct net_timer *timer)
 {
     watch(peg__container_of(timer, struct net_listener, retry), true);
 }
@@ -221,7 +217,7 @@ static void hand_over(struct net_listener *listener, int fd)
     atomic_fetch_add(&listener->n_connections, 1);
     peg__refs_take(&listener->n_refs);
     if (loop == listener->loop) {
-        serve(listener, loop, fd);
+        serve_connection(listener, loop, fd);
         return;
     }
     handed = (struct handed *)peg__alloc_zero(1, sizeof(*handed));
@@ -231,18 +227,18 @@ static void hand_over(struct net_listener *listener, int fd)
         return;
     }
     handed->message.fn = on_handed_over;
-    handed->turn.fn = take_handed;
+    handed->job.fn = take_handed;
     handed->listener = listener;
     handed->loop = loop;
     handed->fd = fd;
     pthread_mutex_lock(&listener->lock);
     listener->n_handed++;
     pthread_mutex_unlock(&listener->lock);
-    net_loop_add_load(loop, 1); /* so that a crowd is not sent to one loop */
+    net_loop_add_load(loop, 1); /* so that many at once are not sent to one loop */
     net_loop_post(loop, &handed->message);
 }
 
-static bool is_full(struct net_listener *listener)
+static bool has_all_connections(struct net_listener *listener)
 {
     const size_t max = listener->options.max_connections;
 
@@ -255,9 +251,9 @@ static bool is_full(struct net_listener *listener)
     return false;
 }
 
-/* That of one connection, which was reset while it waited, say (see accept(2)). All others are
- * those of the system or of the listener: trying again at once would only burn the processor. */
-static bool is_its_own_trouble(int error)
+/* An error of one connection, such as a reset (see accept(2)). After others, which are the
+ * system's, trying again at once would only burn the processor. */
+static bool is_connection_error(int error)
 {
     static const int theirs[] = {EINTR,    ECONNABORTED, ECONNRESET, EPROTO,
                                  ENETDOWN, ENETUNREACH,  EHOSTDOWN,  EHOSTUNREACH,
@@ -274,20 +270,20 @@ static bool accept_one(struct net_listener *listener)
 {
     int fd;
 
-    if (is_full(listener)) {
+    if (has_all_connections(listener)) {
         watch(listener, false);
         return false;
     }
     fd = accept4(listener->listening.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        listener->was_told = false;
+        listener->is_failure_logged = false;
         hand_over(listener, fd);
         return true;
     }
-    if (is_its_own_trouble(errno))
+    if (is_connection_error(errno))
         return true;
     if (errno != EAGAIN)
-        wait_a_while(listener, errno);
+        pause_accepting(listener, errno);
     return false;
 }
 
@@ -297,18 +293,18 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 
     (void)events;
     if (status < 0) {
-        wait_a_while(listener, -status);
+        pause_accepting(listener, -status);
         return;
     }
-    net_loop_turn(listener->loop, &listener->turn);
+    net_loop_enqueue(listener->loop, &listener->job);
 }
 
-static void on_turn(struct net_turn *turn)
+static void accept_next(struct net_fair_job *job)
 {
-    struct net_listener *listener = peg__container_of(turn, struct net_listener, turn);
+    struct net_listener *listener = peg__container_of(job, struct net_listener, job);
 
     if (accept_one(listener))
-        net_loop_turn(listener->loop, turn);
+        net_loop_enqueue(listener->loop, job);
 }
 
 static void on_resume(struct net_message *message)
@@ -324,7 +320,7 @@ static void on_resume(struct net_message *message)
 
 /* ---- beginning and end, on the acceptor's loop ----------------------------------------------- */
 
-static void say_off(struct net_listener *listener)
+static void report_off(struct net_listener *listener)
 {
     net_listening_close(&listener->listening);
     pthread_mutex_lock(&listener->lock);
@@ -342,30 +338,30 @@ static void on_poll_closed(uv_handle_t *handle)
     drop_ref(listener);
 }
 
-static void go_off(struct net_listener *listener)
+static void stop_accepting(struct net_listener *listener)
 {
     if (listener->is_off)
         return;
     net_loop_disarm(listener->loop, &listener->retry);
-    net_loop_no_turn(listener->loop, &listener->turn);
+    net_loop_dequeue(listener->loop, &listener->job);
     uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
-    say_off(listener);
+    report_off(listener);
 }
 
 static void on_open_close(struct net_open *open)
 {
-    go_off(peg__container_of(open, struct net_listener, open));
+    stop_accepting(peg__container_of(open, struct net_listener, open));
 }
 
 static void on_stop(struct net_message *message)
 {
     struct net_listener *listener = peg__container_of(message, struct net_listener, to_stop);
 
-    go_off(listener);
+    stop_accepting(listener);
     drop_ref(listener);
 }
 
-static void on_start(struct net_message *message)
+static void on_start_accepting(struct net_message *message)
 {
     struct net_listener *listener = peg__container_of(message, struct net_listener, to_start);
     const int error =
@@ -373,7 +369,7 @@ static void on_start(struct net_message *message)
 
     if (error) {
         peg__log(PEG_LOG_ERROR, "E_LISTEN", "a listener cannot be watched: %s", uv_strerror(error));
-        say_off(listener);
+        report_off(listener);
         drop_ref(listener);
         return;
     }
@@ -394,9 +390,9 @@ static void fill_options(struct net_listener *listener, const struct net_listene
         net_tls_config_ref(listener->options.stream.tls);
 }
 
-static struct net_listener *make(struct net_loops *loops,
-                                 const struct net_listener_options *options,
-                                 net_accept_fn on_stream, void *user)
+static struct net_listener *make_listener(struct net_loops *loops,
+                                          const struct net_listener_options *options,
+                                          net_accept_fn on_stream, void *user)
 {
     struct net_listener *listener = (struct net_listener *)peg__alloc_zero(1, sizeof(*listener));
 
@@ -408,10 +404,10 @@ static struct net_listener *make(struct net_loops *loops,
     fill_options(listener, options);
     listener->on_stream = on_stream;
     listener->user = user;
-    listener->turn.fn = on_turn;
-    listener->retry.fn = on_retry;
+    listener->job.fn = accept_next;
+    listener->retry.fn = on_retry_accepting;
     listener->open.close = on_open_close;
-    listener->to_start.fn = on_start;
+    listener->to_start.fn = on_start_accepting;
     listener->to_stop.fn = on_stop;
     listener->to_resume.fn = on_resume;
     pthread_mutex_init(&listener->lock, NULL);
@@ -419,15 +415,23 @@ static struct net_listener *make(struct net_loops *loops,
     return listener;
 }
 
-static struct net_listener *begin(struct net_listener *listener, struct net_listening listening)
+/* `status` of opening the socket: on failure the listener is freed. */
+static peg_status start_listener(struct net_listener *listener, peg_status status,
+                                 const struct net_listening *listening,
+                                 struct net_listener **ret_listener)
 {
-    net_listening_expect(&listening, listener->options.max_connections);
+    if (status) {
+        drop_ref(listener);
+        return status;
+    }
+    net_listening_expect(listening, listener->options.max_connections);
     listener->n_expected = listener->options.max_connections;
-    listener->listening = listening;
-    listener->address = listening.address;
+    listener->listening = *listening;
+    listener->address = listening->address;
     peg__refs_take(&listener->n_refs); /* the acceptor's */
     net_loop_post(listener->loop, &listener->to_start);
-    return listener;
+    *ret_listener = listener;
+    return PEG_OK;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
@@ -437,19 +441,27 @@ peg_status net_listen(struct net_loops *loops, const struct net_address *address
 {
     const int backlog = options && options->backlog ? options->backlog : PEG_LIMIT_NET_BACKLOG;
     const mode_t mode = options && options->unix_mode ? options->unix_mode : DEFAULT_UNIX_MODE;
-    struct net_listener *listener = make(loops, options, on_stream, user);
+    struct net_listener *listener = make_listener(loops, options, on_stream, user);
     struct net_listening listening;
-    peg_status status;
 
     if (!listener)
         return peg__fail_nomem(reterr);
-    status = net_listening_open(address, backlog, mode, &listening, reterr);
-    if (status) {
-        drop_ref(listener);
-        return status;
-    }
-    *ret_listener = begin(listener, listening);
-    return PEG_OK;
+    return start_listener(listener, net_listening_open(address, backlog, mode, &listening, reterr),
+                          &listening, ret_listener);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
+peg_status net_listen_on(struct net_loops *loops, int fd,
+                         const struct net_listener_options *options, net_accept_fn on_stream,
+                         void *user, struct net_listener **ret_listener, peg_error *reterr)
+{
+    struct net_listener *listener = make_listener(loops, options, on_stream, user);
+    struct net_listening listening;
+
+    if (!listener)
+        return peg__fail_nomem(reterr);
+    return start_listener(listener, net_listening_adopt(fd, &listening, reterr), &listening,
+                          ret_listener);
 }
 
 peg_status net_listen_try(const struct net_address *address, peg_error *reterr)
@@ -461,26 +473,6 @@ peg_status net_listen_try(const struct net_address *address, peg_error *reterr)
     if (!status)
         net_listening_close(&taken);
     return status;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): the contract has seven parameters */
-peg_status net_listen_on(struct net_loops *loops, int fd,
-                         const struct net_listener_options *options, net_accept_fn on_stream,
-                         void *user, struct net_listener **ret_listener, peg_error *reterr)
-{
-    struct net_listener *listener = make(loops, options, on_stream, user);
-    struct net_listening listening;
-    peg_status status;
-
-    if (!listener)
-        return peg__fail_nomem(reterr);
-    status = net_listening_adopt(fd, &listening, reterr);
-    if (status) {
-        drop_ref(listener);
-        return status;
-    }
-    *ret_listener = begin(listener, listening);
-    return PEG_OK;
 }
 
 struct net_listener *net_listener_free(struct net_listener *listener)

@@ -3,9 +3,11 @@
 #define PEG_NET_LISTENER_H
 
 /*
- * A socket that takes connections. One loop accepts; each connection is handed to the loop on
- * which the least hangs, and on_stream is called there.
+ * A socket that takes connections. One loop accepts; each connection is handed to the loop with the
+ * least load, and on_stream is called there.
  */
+
+#include <sys/stat.h>
 
 #include "net/stream/stream.h"
 
@@ -23,8 +25,8 @@ struct net_listener_options {
  * drops it. Called before on_open. */
 typedef void (*net_accept_fn)(void *user, struct net_stream *stream);
 
-/* Any thread. PEG_EIO (E_LISTEN) with the address and the system's words; port 0 takes a free
- * one. An old unix socket that nobody listens on is replaced; one that is in use is not. */
+/* Any thread. PEG_EIO (E_LISTEN) with the address and the system's message; port 0 takes a free
+ * one. A stale unix socket is replaced; one that is in use is not. */
 peg_status net_listen(struct net_loops *loops, const struct net_address *address,
                       const struct net_listener_options *options, net_accept_fn on_stream,
                       void *user, struct net_listener **ret_listener, peg_error *reterr);
@@ -33,7 +35,7 @@ peg_status net_listen(struct net_loops *loops, const struct net_address *address
 peg_status net_listen_on(struct net_loops *loops, int fd,
                          const struct net_listener_options *options, net_accept_fn on_stream,
                          void *user, struct net_listener **ret_listener, peg_error *reterr);
-/* Could one listen there? Fails as net_listen(); what it took, it has given back. */
+/* Can it listen there? Fails as net_listen(), and listens on nothing afterwards. */
 peg_status net_listen_try(const struct net_address *address, peg_error *reterr);
 /* Any thread but the loops' own; before the loops end or after. Accepts nothing more when it
  * returns; on_stream is not running. Connections live on. A unix socket's file is removed. */
@@ -43,9 +45,32 @@ const struct net_address *net_listener_address(const struct net_listener *listen
 /* Any thread. Connections that are open now, or on their way to their loop. */
 size_t net_listener_n_connections(const struct net_listener *listener);
 
-/* Sockets that systemd (or who else speaks LISTEN_FDS and LISTEN_PID) handed to this process:
- * fills at most `max`, says how many there are, marks them close-on-exec and removes the
- * variables. 0 if there are none. At the start of a program, before it has threads. */
+/* Sockets that systemd passed to this process (LISTEN_FDS, LISTEN_PID): fills at most `max`,
+ * returns how many there are, marks them close-on-exec and removes the variables. At the start of a
+ * program, before it has threads. */
 size_t net_activated_sockets(int *ret_fds, size_t max);
+
+/* ---- listener_socket.c, for listener.c ------------------------------------------------------ */
+
+/* A value: a socket that listens, and the file that it made, if any. */
+struct net_listening {
+    int fd;
+    struct net_address address; /* with the port that was chosen */
+    bool has_file;
+    dev_t device; /* of that file: another one at its place is not ours to remove */
+    ino_t inode;
+};
+
+enum { NET_BACKLOG_NONE = -1 }; /* only takes the address: connections are refused */
+
+/* PEG_EIO (E_LISTEN). */
+peg_status net_listening_open(const struct net_address *address, int backlog, mode_t unix_mode,
+                              struct net_listening *ret_listening, peg_error *reterr);
+/* On a socket that was passed in, whose file is not ours. On failure it stays the caller's. */
+peg_status net_listening_adopt(int fd, struct net_listening *ret_listening, peg_error *reterr);
+/* So many connections may come to it, besides those to others; or no more. */
+void net_listening_expect(const struct net_listening *listening, size_t n_connections);
+void net_listening_expect_no_more(size_t n_connections);
+void net_listening_close(struct net_listening *listening);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sockets that listen, and the files of unix sockets. */
+/* Sockets that listen, the files of unix sockets, and sockets from systemd. */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -14,15 +15,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "net/listener_internal.h"
+#include "net/listener.h"
 
-static const char *advice_for(const struct net_address *address, int why)
+static const char *advice_for(const struct net_address *address, int error)
 {
     const bool is_file = address->at.any.sa_family == AF_UNIX;
 
-    switch (why) {
+    switch (error) {
     case EADDRINUSE:
-        return "; stop whoever uses it, or choose another one";
+        return "; stop the process that uses it, or choose another one";
     case EADDRNOTAVAIL:
         return "; listen on an address of this machine, such as 127.0.0.1";
     case EEXIST:
@@ -40,16 +41,16 @@ static const char *advice_for(const struct net_address *address, int why)
     }
 }
 
-static peg_status fail(const struct net_address *address, const char *what, int why,
-                       peg_error *reterr)
+static peg_status fail_to_listen(const struct net_address *address, const char *what, int error,
+                                 peg_error *reterr)
 {
     char text[NET_ADDRESS_TEXT];
-    char words[128];
+    char message[128];
 
     net_address_format(address, text);
     return peg__fail(reterr, PEG_EIO, "E_LISTEN", "cannot listen on %s: %s: %s (%s)%s", text, what,
-                     strerror_r(why, words, sizeof(words)), strerrorname_np(why),
-                     advice_for(address, why));
+                     strerror_r(error, message, sizeof(message)), strerrorname_np(error),
+                     advice_for(address, error));
 }
 
 static bool is_any6(const struct net_address *address)
@@ -72,9 +73,9 @@ static bool has_path(const struct net_address *address)
     return address->at.any.sa_family == AF_UNIX && address->at.unix_path.sun_path[0] != '\0';
 }
 
-/* Held from looking at a file until the new one listens: before that it looks old to others who
- * start now, and they would remove it. Whoever can read the folder can hold this lock too, so it
- * is not waited for for ever. Less than 0: there is none. */
+/* Held until the new socket listens: before that it looks stale to another process, which would
+ * remove it. Others that can read the folder can hold this lock too, so the wait is bounded. Less
+ * than 0: there is none. */
 static int lock_folder(const struct net_address *address)
 {
     enum { MAX_TRIES = 1000 };
@@ -99,7 +100,7 @@ static int lock_folder(const struct net_address *address)
     return fd;
 }
 
-/* A file of a process that has ended: whoever connects is refused. */
+/* A file of a process that has ended: connections are refused. */
 static bool is_stale(const struct net_address *address)
 {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -112,7 +113,7 @@ static bool is_stale(const struct net_address *address)
     return is_refused;
 }
 
-/* EEXIST: what is there is no socket, so nobody uses it, and it is not ours to remove. */
+/* EEXIST: what is there is not a socket, and not ours to remove. */
 static int bind_to(int fd, const struct net_address *address)
 {
     struct stat found;
@@ -130,7 +131,7 @@ static int bind_to(int fd, const struct net_address *address)
     return bind(fd, &address->at.any, address->len) == 0 ? 0 : errno;
 }
 
-static void set_options(int fd, const struct net_address *address)
+static void set_listening_options(int fd, const struct net_address *address)
 {
     const int on = 1;
     const int off = 0;
@@ -159,23 +160,24 @@ static int claim_file(struct net_listening *listening, mode_t mode)
 static peg_status listen_at(struct net_listening *listening, const struct net_address *address,
                             int backlog, mode_t unix_mode, peg_error *reterr)
 {
-    int why = bind_to(listening->fd, address);
+    int error = bind_to(listening->fd, address);
 
-    if (why)
-        return fail(address,
-                    why == EEXIST ? "what is there is not a socket" : "the address cannot be taken",
-                    why, reterr);
+    if (error)
+        return fail_to_listen(address,
+                              error == EEXIST ? "what is there is not a socket"
+                                              : "the address cannot be taken",
+                              error, reterr);
     listening->address.len = sizeof(listening->address.at);
     if (getsockname(listening->fd, &listening->address.at.any, &listening->address.len) != 0)
-        return fail(address, "its name is unknown", errno, reterr);
+        return fail_to_listen(address, "its name is unknown", errno, reterr);
     if (has_path(address)) {
         listening->address = *address;
-        why = claim_file(listening, unix_mode);
-        if (why)
-            return fail(address, "its mode cannot be set", why, reterr);
+        error = claim_file(listening, unix_mode);
+        if (error)
+            return fail_to_listen(address, "its mode cannot be set", error, reterr);
     }
     if (backlog != NET_BACKLOG_NONE && listen(listening->fd, backlog) != 0)
-        return fail(address, "the socket does not listen", errno, reterr);
+        return fail_to_listen(address, "the socket does not listen", errno, reterr);
     return PEG_OK;
 }
 
@@ -188,8 +190,8 @@ static peg_status open_at(const struct net_address *address, int backlog, mode_t
 
     listening.fd = socket(address->at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (listening.fd < 0)
-        return fail(address, "there is no such socket", errno, reterr);
-    set_options(listening.fd, address);
+        return fail_to_listen(address, "there is no such socket", errno, reterr);
+    set_listening_options(listening.fd, address);
     lock = has_path(address) ? lock_folder(address) : -1;
     status = listen_at(&listening, address, backlog, unix_mode, reterr);
     if (status)
@@ -236,19 +238,18 @@ peg_status net_listening_adopt(int fd, struct net_listening *ret_listening, peg_
     if (getsockname(fd, &listening.address.at.any, &listening.address.len) != 0 ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &len) != 0 || !is_listening)
         return peg__fail(reterr, PEG_EIO, "E_LISTEN",
-                         "descriptor %d is no socket that listens: hand over one that does", fd);
+                         "descriptor %d is not a listening socket: pass one that listens", fd);
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
-        return fail(&listening.address, "its flags cannot be set", errno, reterr);
+        return fail_to_listen(&listening.address, "its flags cannot be set", errno, reterr);
     *ret_listening = listening;
     return PEG_OK;
 }
 
 static atomic_size_t n_expected; /* by all listeners */
 
-/* When the table of a process with threads has no room for another descriptor, the system waits
- * until none of them looks at the old one: 10 to 25 ms in which accept(2) does not return. So it is
- * made as large as it may become before anybody is there. */
+/* When the descriptor table of a process with threads has to grow, accept(2) does not return for 10
+ * to 25 ms. So it grows to its final size before the first connection. */
 void net_listening_expect(const struct net_listening *listening, size_t n_connections)
 {
     enum { OTHERS = 64 };
@@ -281,3 +282,43 @@ void net_listening_close(struct net_listening *listening)
     close(listening->fd);
     listening->fd = -1;
 }
+
+/* ---- sockets from systemd: LISTEN_FDS of them, for the process LISTEN_PID ------------------- */
+
+enum { FIRST_FD = 3 };
+
+/* A plain number above 0, or 0. */
+static long parse_positive(const char *text)
+{
+    char *end;
+    long number;
+
+    if (!text || *text < '0' || *text > '9')
+        return 0;
+    errno = 0;
+    number = strtol(text, &end, 10);
+    return errno || *end ? 0 : number;
+}
+
+/* NOLINTBEGIN(concurrency-mt-unsafe) */
+size_t net_activated_sockets(int *ret_fds, size_t max)
+{
+    const bool is_ours = parse_positive(getenv("LISTEN_PID")) == (long)getpid();
+    const long n_announced = is_ours ? parse_positive(getenv("LISTEN_FDS")) : 0;
+    size_t n = 0;
+
+    /* They are not for our children. */
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+
+    for (int fd = FIRST_FD; fd - FIRST_FD < n_announced; fd++) {
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+            break; /* there are fewer than announced */
+        if (n < max)
+            ret_fds[n] = fd;
+        n++;
+    }
+    return n;
+}
+/* NOLINTEND(concurrency-mt-unsafe) */

@@ -27,7 +27,7 @@ struct net_resolve {
     struct net_address addresses[PEG_LIMIT_NET_ADDRESSES];
 };
 
-static bool has(const struct net_resolve *resolve, const struct net_address *address)
+static bool has_address(const struct net_resolve *resolve, const struct net_address *address)
 {
     for (size_t i = 0; i < resolve->n; i++)
         if (net_address_eq(&resolve->addresses[i], address))
@@ -36,19 +36,19 @@ static bool has(const struct net_resolve *resolve, const struct net_address *add
 }
 
 /* Those beyond the limit are left out: nobody tries that many. */
-static void keep(struct net_resolve *resolve, const struct addrinfo *found)
+static void keep_address(struct net_resolve *resolve, const struct addrinfo *found)
 {
     struct net_address address = {.len = found->ai_addrlen};
 
     if (resolve->n == PEG_LIMIT_NET_ADDRESSES || found->ai_addrlen > sizeof(address.at))
         return;
     memcpy(&address.at, found->ai_addr, found->ai_addrlen);
-    if (!has(resolve, &address))
+    if (!has_address(resolve, &address))
         resolve->addresses[resolve->n++] = address;
 }
 
 /* On a worker. */
-static void look_up(struct net_work *work)
+static void look_up_name(struct net_work *work)
 {
     struct net_resolve *resolve = (struct net_resolve *)(void *)work; /* its first member */
     const struct addrinfo hints = {
@@ -65,11 +65,11 @@ static void look_up(struct net_work *work)
     if (resolve->failed)
         return;
     for (const struct addrinfo *each = found; each; each = each->ai_next)
-        keep(resolve, each);
+        keep_address(resolve, each);
     freeaddrinfo(found);
 }
 
-static void tell_failure(const struct net_resolve *resolve, bool was_canceled)
+static void report_failure(const struct net_resolve *resolve, bool was_canceled)
 {
     char words[128];
     const char *why = "it has no addresses";
@@ -90,23 +90,23 @@ static void tell_failure(const struct net_resolve *resolve, bool was_canceled)
     resolve->fn(resolve->user, NULL, 0, &error);
 }
 
-static void finish(struct net_resolve *resolve, bool was_canceled)
+static void finish_resolve(struct net_resolve *resolve, bool was_canceled)
 {
     if (resolve->fn && resolve->n > 0)
         resolve->fn(resolve->user, resolve->addresses, resolve->n, NULL);
     else if (resolve->fn)
-        tell_failure(resolve, was_canceled);
+        report_failure(resolve, was_canceled);
     peg__free(resolve);
 }
 
 static void on_looked_up(struct net_work *work, bool was_canceled)
 {
-    finish((struct net_resolve *)(void *)work, was_canceled);
+    finish_resolve((struct net_resolve *)(void *)work, was_canceled);
 }
 
-static void on_later(struct net_later *later)
+static void on_numeric(struct net_later *later)
 {
-    finish(peg__container_of(later, struct net_resolve, later), false);
+    finish_resolve(peg__container_of(later, struct net_resolve, later), false);
 }
 
 peg_status net_resolve(struct net_loop *loop, const struct net_endpoint *endpoint,
@@ -117,9 +117,9 @@ peg_status net_resolve(struct net_loop *loop, const struct net_endpoint *endpoin
 
     if (!resolve)
         return peg__fail_nomem(reterr);
-    resolve->work.work = look_up;
+    resolve->work.work = look_up_name;
     resolve->work.done = on_looked_up;
-    resolve->later.fn = on_later;
+    resolve->later.fn = on_numeric;
     resolve->loop = loop;
     resolve->fn = fn;
     resolve->user = user;

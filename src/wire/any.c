@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wire/any.h"
+#include "wire/wire.h"
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -46,7 +46,7 @@ peg_status wire_any_write(peg_str json, struct peg__arena *arena, Any **ret_any,
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static void put_value(struct peg__out *out, const Value *value);
+static void put_json_value(struct peg__out *out, const Value *value);
 
 /* NOLINTNEXTLINE(misc-no-recursion): PEG_LIMIT_GRPC_MESSAGE_DEPTH bounds what was unpacked. */
 static void put_struct(struct peg__out *out, const Google__Protobuf__Struct *object)
@@ -54,7 +54,7 @@ static void put_struct(struct peg__out *out, const Google__Protobuf__Struct *obj
     peg__out_object(out);
     for (size_t i = 0; i < object->n_fields; i++) {
         peg__out_key_str(out, peg__str(object->fields[i]->key));
-        put_value(out, object->fields[i]->value);
+        put_json_value(out, object->fields[i]->value);
     }
     peg__out_end_object(out);
 }
@@ -64,13 +64,13 @@ static void put_list(struct peg__out *out, const Google__Protobuf__ListValue *li
 {
     peg__out_array(out);
     for (size_t i = 0; i < list->n_values; i++)
-        put_value(out, list->values[i]);
+        put_json_value(out, list->values[i]);
     peg__out_end_array(out);
 }
 
 /* A field of a map may have no value, which is then NULL: null.
  * NOLINTNEXTLINE(misc-no-recursion): PEG_LIMIT_GRPC_MESSAGE_DEPTH bounds what was unpacked. */
-static void put_value(struct peg__out *out, const Value *value)
+static void put_json_value(struct peg__out *out, const Value *value)
 {
     switch (value ? value->kind_case : GOOGLE__PROTOBUF__VALUE__KIND__NOT_SET) {
     case GOOGLE__PROTOBUF__VALUE__KIND_NUMBER_VALUE:
@@ -93,15 +93,15 @@ static void put_value(struct peg__out *out, const Value *value)
     }
 }
 
-static peg_status write_out(const Value *value, struct peg__arena *arena, peg_str *ret_json,
-                            peg_error *reterr)
+static peg_status write_json(const Value *value, struct peg__arena *arena, peg_str *ret_json,
+                             peg_error *reterr)
 {
     struct peg__buf buf = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES);
     struct peg__out out = {.buf = &buf};
     peg_status status;
     char *copy = NULL;
 
-    put_value(&out, value);
+    put_json_value(&out, value);
     status = buf.status;
     if (!status && !(copy = peg__arena_copy(arena, peg__buf_view(&buf))))
         status = PEG_ENOMEM;
@@ -109,7 +109,7 @@ static peg_status write_out(const Value *value, struct peg__arena *arena, peg_st
         *ret_json = peg__strn(copy, buf.len);
     peg__buf_free(&buf);
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ANY_TOO_LARGE",
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "a value takes more than %d bytes as JSON "
                          "(PEG_LIMIT_GATEWAY_RESULT_BYTES): send less at once",
                          PEG_LIMIT_GATEWAY_RESULT_BYTES);
@@ -146,7 +146,7 @@ peg_status wire_any_read(const Any *any, struct peg__arena *arena, peg_str *ret_
         return status;
     value = (const Value *)message;
     if (value->kind_case != GOOGLE__PROTOBUF__VALUE__KIND_STRING_VALUE)
-        return write_out(value, arena, ret_json, reterr);
+        return write_json(value, arena, ret_json, reterr);
     *ret_json = peg__str(value->string_value[0] ? value->string_value : "null");
     return PEG_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wire/error.h"
+#include "wire/wire.h"
 
 #include <stdio.h>
 
@@ -43,19 +43,19 @@ static const struct {
 
 static const char detail_type[] = "type.googleapis.com/goapb.ErrorResponse";
 
-static bool is_known(enum wire_error error)
+static bool is_known_error(enum wire_error error)
 {
     return (unsigned)error < WIRE_N_ERRORS;
 }
 
 const char *wire_error_name(enum wire_error error)
 {
-    return errors[is_known(error) ? error : WIRE_FAULT].name.ptr;
+    return errors[is_known_error(error) ? error : WIRE_FAULT].name.ptr;
 }
 
 enum grpc_code wire_error_code(enum wire_error error)
 {
-    return errors[is_known(error) ? error : WIRE_FAULT].code;
+    return errors[is_known_error(error) ? error : WIRE_FAULT].code;
 }
 
 enum wire_error wire_error_of(peg_str name)
@@ -70,7 +70,7 @@ enum wire_error wire_error_of(peg_str name)
 /* ---- to the wire ---------------------------------------------------------------------------- */
 
 /* Eight characters that a person may quote and a program may look for. */
-static void make_id(char ret_id[9])
+static void make_error_id(char ret_id[9])
 {
     unsigned char bytes[6] = {0};
 
@@ -86,10 +86,10 @@ static void make_id(char ret_id[9])
 }
 
 /* A copy that every reader of protobuf takes: UTF-8, no NUL. */
-static char *copy_words(peg_str words, struct peg__arena *arena)
+static char *copy_message(peg_str message, struct peg__arena *arena)
 {
-    peg_str rest = words;
-    char *copy = peg__arena_alloc(arena, words.len + 1);
+    peg_str rest = message;
+    char *copy = peg__arena_alloc(arena, message.len + 1);
     size_t len = 0;
 
     if (!copy)
@@ -108,7 +108,8 @@ static char *copy_words(peg_str words, struct peg__arena *arena)
     return copy;
 }
 
-static uint8_t *pack(const ProtobufCMessage *message, struct peg__arena *arena, size_t *ret_len)
+static uint8_t *pack_detail(const ProtobufCMessage *message, struct peg__arena *arena,
+                            size_t *ret_len)
 {
     const size_t len = grpc_message_packed_size(message);
     uint8_t *bytes = peg__arena_alloc(arena, len ? len : 1);
@@ -120,7 +121,7 @@ static uint8_t *pack(const ProtobufCMessage *message, struct peg__arena *arena, 
     return bytes;
 }
 
-static peg_str pack_details(enum wire_error error, enum grpc_code code, char *words,
+static peg_str pack_details(enum wire_error error, enum grpc_code code, char *message,
                             struct peg__arena *arena)
 {
     Goapb__ErrorResponse response = GOAPB__ERROR_RESPONSE__INIT;
@@ -131,25 +132,26 @@ static peg_str pack_details(enum wire_error error, enum grpc_code code, char *wo
     uint8_t *bytes;
     size_t len;
 
-    make_id(id);
+    make_error_id(id);
     response.name = peg__unconst(wire_error_name(error));
     response.id = id;
-    response.msg = words;
+    response.msg = message;
     response.fault = error == WIRE_FAULT;
     any.type_url = peg__unconst(detail_type);
-    any.value.data = pack(&response.base, arena, &any.value.len);
+    any.value.data = pack_detail(&response.base, arena, &any.value.len);
     if (!any.value.data)
         return (peg_str){NULL, 0};
 
     status.code = (int32_t)code;
-    status.message = words;
+    status.message = message;
     status.n_details = 1;
     status.details = details;
-    bytes = pack(&status.base, arena, &len);
+    bytes = pack_detail(&status.base, arena, &len);
     return bytes ? peg__strn((const char *)bytes, len) : (peg_str){NULL, 0};
 }
 
-/* ---- words that fit -------------------------------------------------------------------------- */
+/* ---- messages that fit --------------------------------------------------------------------------
+ */
 
 /* "and 7 more" is 7, any other line 1. */
 static size_t count_line(peg_str line)
@@ -180,65 +182,65 @@ size_t wire_error_count_more(peg_str lines)
 }
 
 /* Thirds of bytes on the wire: once percent-encoded, and twice in the details, in base 64. */
-static size_t thirds_of(peg_str words)
+static size_t thirds_of(peg_str message)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < words.len; i++)
-        n += 8 + (words.ptr[i] < ' ' || words.ptr[i] > '~' || words.ptr[i] == '%' ? 9 : 3);
+    for (size_t i = 0; i < message.len; i++)
+        n += 8 + (message.ptr[i] < ' ' || message.ptr[i] > '~' || message.ptr[i] == '%' ? 9 : 3);
     return n;
 }
 
 /* The longest beginning that costs at most so much. */
-static size_t fit_words(peg_str words, size_t max_thirds)
+static size_t fit_message(peg_str message, size_t max_thirds)
 {
     size_t len = 0;
 
-    while (len < words.len) {
-        const size_t n = thirds_of(peg__strn(words.ptr + len, 1));
+    while (len < message.len) {
+        const size_t n = thirds_of(peg__strn(message.ptr + len, 1));
 
         if (n > max_thirds)
             break;
         max_thirds -= n;
         len++;
     }
-    return len < words.len ? peg__utf8_cut(words.ptr, len) : len;
+    return len < message.len ? peg__utf8_cut(message.ptr, len) : len;
 }
 
 /* Cuts them behind a line if there is one, and says how many more there are. */
-static char *shorten_words(char *text, size_t max_bytes, struct peg__arena *arena)
+static char *shorten_message(char *text, size_t max_bytes, struct peg__arena *arena)
 {
     static const char end[] = "\n\xE2\x80\xA6 and 18446744073709551615 more";
-    const peg_str words = peg__str(text);
+    const peg_str whole = peg__str(text);
     const size_t thirds_of_end = thirds_of(peg__str(end));
-    size_t len = fit_words(words, 3 * max_bytes);
+    size_t len = fit_message(whole, 3 * max_bytes);
     const char *line;
     char *copy;
     size_t n_more;
 
-    if (len == words.len)
+    if (len == whole.len)
         return text;
-    len = 3 * max_bytes > thirds_of_end ? fit_words(words, 3 * max_bytes - thirds_of_end) : 0;
-    line = len ? memrchr(words.ptr, '\n', len) : NULL;
+    len = 3 * max_bytes > thirds_of_end ? fit_message(whole, 3 * max_bytes - thirds_of_end) : 0;
+    line = len ? memrchr(whole.ptr, '\n', len) : NULL;
     if (line)
-        len = (size_t)(line - words.ptr);
-    line = memchr(words.ptr + len, '\n', words.len - len);
+        len = (size_t)(line - whole.ptr);
+    line = memchr(whole.ptr + len, '\n', whole.len - len);
     n_more = line ? wire_error_count_more(peg__str(line + 1)) : 0;
     copy = peg__arena_alloc(arena, len + sizeof(end));
     if (!copy)
         return NULL;
-    memcpy(copy, words.ptr, len);
+    memcpy(copy, whole.ptr, len);
     if (n_more)
         snprintf(copy + len, sizeof(end), "%s\xE2\x80\xA6 and %zu more",
-                 words.ptr[len] == '\n' ? "\n" : "", n_more);
+                 whole.ptr[len] == '\n' ? "\n" : "", n_more);
     else
         snprintf(copy + len, sizeof(end), "%s", max_bytes ? "\xE2\x80\xA6" : "");
     return copy;
 }
 
-/* What the details take without words, at most; beside it, lengths that become longer with them. */
-static size_t bytes_without_words(enum wire_error error, enum grpc_code code,
-                                  struct peg__arena *arena)
+/* What the details take without the message, at most; lengths that grow with it beside. */
+static size_t bytes_without_message(enum wire_error error, enum grpc_code code,
+                                    struct peg__arena *arena)
 {
     enum { LONGER_LENGTHS = 24 };
     char none[] = "";
@@ -250,19 +252,19 @@ void wire_error_status(enum wire_error error, peg_str message, size_t max_bytes,
                        struct peg__arena *arena, struct grpc_status *ret_status)
 {
     const enum grpc_code code = wire_error_code(error);
-    const size_t others = bytes_without_words(error, code, arena);
-    char *words = copy_words(message, arena);
+    const size_t others = bytes_without_message(error, code, arena);
+    char *text = copy_message(message, arena);
 
     *ret_status = (struct grpc_status){.code = code};
-    if (words)
-        words = shorten_words(words, max_bytes > others ? max_bytes - others : 0, arena);
-    if (!words) {
+    if (text)
+        text = shorten_message(text, max_bytes > others ? max_bytes - others : 0, arena);
+    if (!text) {
         ret_status->message = peg__str(wire_error_name(error));
         return;
     }
-    ret_status->message = peg__str(words);
+    ret_status->message = peg__str(text);
     if (error != WIRE_OK)
-        ret_status->details = pack_details(error, code, words, arena);
+        ret_status->details = pack_details(error, code, text, arena);
 }
 
 /* ---- from the wire -------------------------------------------------------------------------- */

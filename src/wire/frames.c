@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wire/frames.h"
+#include "wire/wire.h"
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
 
 /* Whatever was kept of it is of no use to anybody: a result is whole or it is none. */
-static peg_status give_up(struct wire_chunks *chunks, size_t len, peg_error *reterr)
+static peg_status reject_chunk(struct wire_chunks *chunks, size_t len, peg_error *reterr)
 {
     peg__buf_free(&chunks->bytes);
     chunks->is_too_large = true;
     if (len > PEG_LIMIT_GATEWAY_CHUNK_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_CHUNK",
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "a chunk of %zu bytes is more than PEG_LIMIT_GATEWAY_CHUNK_BYTES (%d): "
                          "send the result in several, with `more` in all but the last",
                          len, PEG_LIMIT_GATEWAY_CHUNK_BYTES);
@@ -23,7 +23,7 @@ static peg_status give_up(struct wire_chunks *chunks, size_t len, peg_error *ret
 }
 
 /* Behind what is left free. */
-static void add(struct wire_chunks *chunks, peg_str chunk)
+static void append_chunk(struct wire_chunks *chunks, peg_str chunk)
 {
     struct peg__buf *bytes = &chunks->bytes;
 
@@ -39,8 +39,8 @@ peg_status wire_chunks_add(struct wire_chunks *chunks, peg_str chunk, peg_error 
 {
     if (chunks->is_too_large || chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES ||
         chunk.len > PEG_LIMIT_GATEWAY_RESULT_BYTES - wire_chunks_view(chunks).len)
-        return give_up(chunks, chunk.len, reterr);
-    add(chunks, chunk);
+        return reject_chunk(chunks, chunk.len, reterr);
+    append_chunk(chunks, chunk);
     if (chunks->bytes.status) {
         chunks->bytes.status = PEG_OK; /* the next one may have more luck */
         return peg__fail_nomem(reterr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wire/name.h"
+#include "wire/wire.h"
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -22,7 +22,7 @@ void wire_printable(peg_str text, char ret_text[WIRE_PRINTABLE])
     memcpy(ret_text + n, text.len > n ? "..." : "", text.len > n ? 4 : 1);
 }
 
-static bool is_one_of(char c, const char *extra)
+static bool is_name_char(char c, const char *extra)
 {
     return peg__is_alnum(c) || (c != '\0' && strchr(extra, c) != NULL);
 }
@@ -30,7 +30,7 @@ static bool is_one_of(char c, const char *extra)
 static bool consists_of(peg_str text, const char *extra)
 {
     for (size_t i = 0; i < text.len; i++) {
-        if (!is_one_of(text.ptr[i], extra))
+        if (!is_name_char(text.ptr[i], extra))
             return false;
     }
     return true;
@@ -58,7 +58,7 @@ peg_status wire_check_incarnation(peg_str incarnation, peg_error *reterr)
         consists_of(incarnation, "_-"))
         return PEG_OK;
     wire_printable(incarnation, shown);
-    return peg__fail(reterr, PEG_EINVAL, "E_INCARNATION",
+    return peg__fail(reterr, PEG_EINVAL, "E_NAME",
                      "incarnation '%s' is none: use %d to %d of the characters A-Z a-z 0-9 _ -",
                      shown, INCARNATION_MIN, INCARNATION_MAX);
 }
@@ -78,30 +78,25 @@ static bool is_plain_text(peg_str text)
     return true;
 }
 
-static peg_status check_text(peg_str text, const char *what, const char *code, peg_error *reterr)
+peg_status wire_check_id(peg_str text, const char *what, peg_error *reterr)
 {
     char shown[WIRE_PRINTABLE];
 
     if (!text.len)
-        return peg__fail(reterr, PEG_EINVAL, code, "%s is empty: give it at least one character",
-                         what);
+        return peg__fail(reterr, PEG_EINVAL, "E_NAME",
+                         "%s is empty: give it at least one character", what);
     if (text.len <= PEG_LIMIT_GATEWAY_ID_BYTES && is_plain_text(text))
         return PEG_OK;
     wire_printable(text, shown);
-    return peg__fail(reterr, PEG_EINVAL, code,
+    return peg__fail(reterr, PEG_EINVAL, "E_NAME",
                      "%s '%s' cannot be taken: use 1 to %d bytes of UTF-8 without control "
                      "characters (PEG_LIMIT_GATEWAY_ID_BYTES)",
                      what, shown, PEG_LIMIT_GATEWAY_ID_BYTES);
 }
 
-peg_status wire_check_id(peg_str id, const char *what, peg_error *reterr)
-{
-    return check_text(id, what, "E_ID", reterr);
-}
-
 /* ---- versions: v?\d+\.\d+\.\d+(-[a-zA-Z0-9.]+)? ---------------------------------------------- */
 
-static bool take_digits(peg_str *rest)
+static bool skip_digits(peg_str *rest)
 {
     size_t n = 0;
 
@@ -111,7 +106,7 @@ static bool take_digits(peg_str *rest)
     return n > 0;
 }
 
-static bool take(peg_str *rest, char c)
+static bool take_char(peg_str *rest, char c)
 {
     if (!rest->len || rest->ptr[0] != c)
         return false;
@@ -123,13 +118,13 @@ static bool is_version(peg_str text)
 {
     peg_str rest = text;
 
-    (void)take(&rest, 'v');
-    if (!take_digits(&rest) || !take(&rest, '.') || !take_digits(&rest) || !take(&rest, '.') ||
-        !take_digits(&rest))
+    (void)take_char(&rest, 'v');
+    if (!skip_digits(&rest) || !take_char(&rest, '.') || !skip_digits(&rest) ||
+        !take_char(&rest, '.') || !skip_digits(&rest))
         return false;
     if (!rest.len)
         return true;
-    return take(&rest, '-') && rest.len > 0 && consists_of(rest, ".");
+    return take_char(&rest, '-') && rest.len > 0 && consists_of(rest, ".");
 }
 
 peg_status wire_check_version(peg_str version, peg_error *reterr)
@@ -148,11 +143,11 @@ peg_status wire_check_version(peg_str version, peg_error *reterr)
 peg_status wire_check_tags(const peg_str *tags, size_t n, peg_error *reterr)
 {
     if (n > PEG_LIMIT_GATEWAY_TAGS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TAGS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_NAME",
                          "%zu tags are more than PEG_LIMIT_GATEWAY_TAGS (%d): leave some out", n,
                          PEG_LIMIT_GATEWAY_TAGS);
     for (size_t i = 0; i < n; i++) {
-        const peg_status status = check_text(tags[i], "tag", "E_TAG", reterr);
+        const peg_status status = wire_check_id(tags[i], "tag", reterr);
 
         if (status)
             return status;

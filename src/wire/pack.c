@@ -20,7 +20,7 @@ static bool take_varint(peg_str *rest, uint64_t *ret_value)
     return false;
 }
 
-static bool skip(peg_str *rest, uint64_t n)
+static bool skip_value(peg_str *rest, uint64_t n)
 {
     if (n > rest->len)
         return false;
@@ -30,7 +30,7 @@ static bool skip(peg_str *rest, uint64_t n)
 }
 
 /* Takes one field; *ret_bytes is its contents if it holds bytes, and left alone otherwise. */
-static bool take_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
+static bool take_wire_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
 {
     uint64_t value;
 
@@ -40,14 +40,14 @@ static bool take_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
     case 0:
         return take_varint(rest, &value);
     case 1:
-        return skip(rest, 8);
+        return skip_value(rest, 8);
     case 2:
         if (!take_varint(rest, &value) || value > rest->len)
             return false;
         *ret_bytes = (peg_str){rest->ptr, (size_t)value};
-        return skip(rest, value);
+        return skip_value(rest, value);
     case 5:
-        return skip(rest, 4);
+        return skip_value(rest, 4);
     default:
         return false;
     }
@@ -58,7 +58,7 @@ bool wire_next_bytes(peg_str *rest, unsigned field, peg_str *ret_bytes)
     const uint64_t wanted = (uint64_t)field << 3 | 2;
     uint64_t tag;
 
-    while (rest->len && take_field(rest, &tag, ret_bytes))
+    while (rest->len && take_wire_field(rest, &tag, ret_bytes))
         if (tag == wanted)
             return true;
     return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wire/time.h"
+#include "wire/wire.h"
 
 #include "base/text/str.h"
 
@@ -48,7 +48,7 @@ static unsigned day_of_date(struct date date)
 }
 
 /* By hand: a page of a catalog has a thousand dates, and snprintf() takes most of a microsecond. */
-static char *put(char *at, unsigned number, unsigned n_digits, char sign)
+static char *put_digits(char *at, unsigned number, unsigned n_digits, char sign)
 {
     for (unsigned i = n_digits; i > 0; number /= 10)
         at[--i] = (char)('0' + number % 10);
@@ -62,15 +62,15 @@ static void print(int64_t unix_ms, bool with_ms, char ret_text[WIRE_TIME_TEXT])
     const int64_t s = ms / MS_PER_S;
     const unsigned in_day = (unsigned)(s % S_PER_DAY);
     const struct date date = date_of_day((unsigned)(s / S_PER_DAY));
-    char *at = put(ret_text, date.year, 4, '-');
+    char *at = put_digits(ret_text, date.year, 4, '-');
 
-    at = put(at, date.month, 2, '-');
-    at = put(at, date.day, 2, 'T');
-    at = put(at, in_day / 3600, 2, ':');
-    at = put(at, in_day / 60 % 60, 2, ':');
-    at = put(at, in_day % 60, 2, with_ms ? '.' : 'Z');
+    at = put_digits(at, date.month, 2, '-');
+    at = put_digits(at, date.day, 2, 'T');
+    at = put_digits(at, in_day / 3600, 2, ':');
+    at = put_digits(at, in_day / 60 % 60, 2, ':');
+    at = put_digits(at, in_day % 60, 2, with_ms ? '.' : 'Z');
     if (with_ms)
-        at = put(at, (unsigned)(ms % MS_PER_S), 3, 'Z');
+        at = put_digits(at, (unsigned)(ms % MS_PER_S), 3, 'Z');
     *at = '\0';
 }
 
@@ -87,7 +87,7 @@ void wire_time_print_ms(int64_t unix_ms, char ret_text[WIRE_TIME_TEXT])
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* So many digits, then a sign of its place ('\0': none). */
-static bool take(peg_str *rest, unsigned n_digits, const char *signs, unsigned *ret_number)
+static bool take_number(peg_str *rest, unsigned n_digits, const char *signs, unsigned *ret_number)
 {
     unsigned number = 0;
 
@@ -147,8 +147,8 @@ static bool take_offset(peg_str *rest, int64_t *ret_offset_s)
     if (!is_west && rest->ptr[0] != '+')
         return false;
     *rest = peg__str_from(*rest, 1);
-    if (!take(rest, 2, ":", &hours) || !take(rest, 2, "", &minutes) || rest->len || hours > 23 ||
-        minutes > 59)
+    if (!take_number(rest, 2, ":", &hours) || !take_number(rest, 2, "", &minutes) || rest->len ||
+        hours > 23 || minutes > 59)
         return false;
     *ret_offset_s = (is_west ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
     return true;
@@ -165,11 +165,11 @@ bool wire_time_parse(peg_str text, int64_t *ret_unix_ms)
     int64_t offset_s;
     int64_t s;
 
-    if (!take(&rest, 4, "-", &date.year) || !take(&rest, 2, "-", &date.month) ||
-        !take(&rest, 2, "Tt ", &date.day) || !is_date(date))
+    if (!take_number(&rest, 4, "-", &date.year) || !take_number(&rest, 2, "-", &date.month) ||
+        !take_number(&rest, 2, "Tt ", &date.day) || !is_date(date))
         return false;
-    if (!take(&rest, 2, ":", &hour) || !take(&rest, 2, ":", &minute) ||
-        !take(&rest, 2, "", &second) || !take_fraction(&rest, &ms) ||
+    if (!take_number(&rest, 2, ":", &hour) || !take_number(&rest, 2, ":", &minute) ||
+        !take_number(&rest, 2, "", &second) || !take_fraction(&rest, &ms) ||
         !take_offset(&rest, &offset_s))
         return false;
     if (hour > 23 || minute > 59 || second > 60)

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "pegboard/gateway.h"
 #include "pegboard/v1/registry.grpc.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 #include "requests.h"
 

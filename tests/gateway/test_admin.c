@@ -16,13 +16,13 @@
 
 #include "base/text/str.h"
 #include "gateway/access/tokens.h"
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "net/address.h"
 #include "pegboard/gateway.h"
 #include "pegboard/provider.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 struct site {
     peg_gateway *gateway;

@@ -6,10 +6,10 @@
 
 #include "base/text/str.h"
 #include "gateway/rpc/rpc.h"
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "grpc/server/server.h"
 #include "net/address.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 static const struct grpc_method method = {.name = "Say", .path = "/answer.Answer/Say"};
 static const struct grpc_service service = {"answer.Answer", &method, 1, NULL};

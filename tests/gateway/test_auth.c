@@ -12,7 +12,7 @@
 #include "gateway/access/access.h"
 #include "gateway/access/tokens.h"
 #include "grpc/world.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 /* ---- a server that tells its callers who they are ---- */
 

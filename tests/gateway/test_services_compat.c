@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "goa_ai_registry/registry.grpc.h"
 #include "registry/registry.grpc.h"
-#include "wire/any.h"
+#include "wire/wire.h"
 
 #include "gateway_world.h"
 

@@ -42,9 +42,7 @@
 #include "../instrumented.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/server/health.h"
-#include "grpc/server/reflection.h"
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 #include "grpc/server/server.h"
 
 enum {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "fake_server.h"
-#include "grpc/client/channel_internal.h"
+#include "grpc/client/internal.h"
 #include "t.h"
 
 struct world {

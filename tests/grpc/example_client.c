@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/text/str.h"
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "pegboard/test/echo.grpc.h"
 
 enum { TIMEOUT_MS = 5000 };

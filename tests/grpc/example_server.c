@@ -13,8 +13,7 @@
 
 #include "base/arena.h"
 #include "base/text/str.h"
-#include "grpc/server/health.h"
-#include "grpc/server/reflection.h"
+#include "grpc/server/server.h"
 #include "pegboard/test/echo.grpc.h"
 
 enum { DRAIN_MS = 10000 };

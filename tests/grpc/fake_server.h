@@ -39,8 +39,8 @@
 
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/frame.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
+#include "grpc/http2/internal.h"
 #include "net/listener.h"
 
 enum fake_manner {

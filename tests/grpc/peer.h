@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/text/str.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
 #include "grpc/message.h"
 #include "net/address.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/client/backoff.h"
+#include "grpc/client/client.h"
 
 #include "../t.h"
 #include "base/limits.h"

@@ -3,7 +3,7 @@
 /* Calls that wait, from threads that have no loop, to a server of ours with typed messages; and
  * calls that a server makes while it answers one. */
 
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 
 /* Channels: connections that fail, break, are made again and shared. */
 
-#include "grpc/client/channel.h"
+#include "grpc/client/client.h"
 
 #include <unistd.h>
 

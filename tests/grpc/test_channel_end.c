@@ -2,7 +2,7 @@
 
 /* Channels: how they end, who listens in, and what becomes of them without memory. */
 
-#include "grpc/client/channel.h"
+#include "grpc/client/client.h"
 
 #include "base/limits.h"
 #include "client_world.h"

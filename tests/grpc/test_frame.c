@@ -2,8 +2,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/frame.h"
-#include "grpc/gzip.h"
+#include "grpc/message.h"
 #include "t.h"
 
 enum { MAX_MESSAGE = 1 << 20 };
@@ -368,7 +367,7 @@ TEST(a_compressed_message_where_none_was_announced_is_refused)
 TEST(a_compression_that_is_not_known_is_unsupported)
 {
     check_fails(GRPC_ENCODING_UNKNOWN, peg__strn("\1\0\0\0\0", 5), PEG_EUNSUPPORTED,
-                "E_GRPC_ENCODING");
+                "E_GRPC_FRAME");
 }
 
 TEST(messages_in_the_clear_may_come_whatever_was_announced)

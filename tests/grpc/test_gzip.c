@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/text/str.h"
-#include "grpc/gzip.h"
+#include "grpc/message.h"
 #include "t.h"
 
 /* "hello" as gzip -n writes it. */
@@ -42,7 +42,7 @@ static void check_refused(peg_str bytes)
     peg_error error;
 
     CHECK_STATUS(grpc_gunzip(bytes, NO_LIMIT, &out, &error), PEG_EPARSE, error);
-    CHECK_STR(peg__str(error.code), "E_GZIP");
+    CHECK_STR(peg__str(error.code), "E_GRPC_FRAME");
     CHECK_INT(out.len, 0);
     CHECK_INT(out.status, PEG_OK);
     peg__buf_free(&out);
@@ -161,7 +161,7 @@ TEST(one_byte_too_many_is_a_limit_and_leaves_the_buffer_as_it_was)
 
     peg__buf_puts(&out, "kept");
     CHECK_STATUS(grpc_gunzip(hello_bytes(), 4, &out, &error), PEG_ELIMIT, error);
-    CHECK_STR(peg__str(error.code), "E_GZIP_TOO_LARGE");
+    CHECK_STR(peg__str(error.code), "E_MESSAGE_TOO_LARGE");
     CHECK_STATUS(grpc_gunzip(hello_bytes(), 0, &out, &error), PEG_ELIMIT, error);
     CHECK_STR(peg__buf_view(&out), "kept");
     CHECK_INT(out.status, PEG_OK);
@@ -190,7 +190,7 @@ TEST(the_maximum_of_the_buffer_counts_too)
 
     CHECK_STATUS(grpc_gunzip(hello_bytes(), NO_LIMIT, &out, &error), PEG_ELIMIT, error);
     CHECK_STATUS(grpc_gzip(peg__str("hello"), &out, &error), PEG_ELIMIT, error);
-    CHECK_STR(peg__str(error.code), "E_GZIP_TOO_LARGE");
+    CHECK_STR(peg__str(error.code), "E_MESSAGE_TOO_LARGE");
     CHECK_INT(out.len, 0);
     CHECK_INT(out.status, PEG_OK);
     peg__buf_free(&out);

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/hpack.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
+#include "grpc/http2/internal.h"
 
 /* ---- fixture: blocks as lines of text ----------------------------------------------------------
  */

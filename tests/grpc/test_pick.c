@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/client/pick.h"
+#include "grpc/client/internal.h"
 
 #include "../t.h"
 

@@ -2,7 +2,7 @@
 
 /* Calls of a client, against a server that answers well and badly. */
 
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 
 #include <malloc.h>
 

@@ -4,7 +4,7 @@
  * their mind or go on talking. */
 
 #include "client_world.h"
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 
 METHOD(echo, "/f/echo", false, false);
 METHOD(chat, "/f/echo", true, true);

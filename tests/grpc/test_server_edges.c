@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/frame.h"
+#include "grpc/http2/internal.h"
 #include "grpc/peer.h"
 #include "grpc/server/internal.h"
 #include "pegboard/test/echo.pb-c.h"
@@ -858,7 +858,7 @@ TEST(a_message_of_a_client_that_streams_is_given_back_when_it_was_heard)
 static void look_at_spare(void)
 {
     edge.is_as_expected = true;
-    for (const struct grpc_call *call = edge.server->homes[0].spare; call; call = call->next)
+    for (const struct grpc_call *call = edge.server->server_loops[0].spare; call; call = call->next)
         edge.is_as_expected &= call->stream.out.capacity < LARGE / 8;
 }
 

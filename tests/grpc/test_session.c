@@ -262,7 +262,7 @@ TEST(a_paused_stream_holds_no_more_than_its_window)
     wire_pump(&w);
     CHECK_INT(at_server->n_messages, 100);
     CHECK_INT(grpc_session_held(w.server), 0);
-    CHECK(at_server->stream.told_remote_end);
+    CHECK(at_server->stream.reported_remote_end);
     wire_stop(&w);
 }
 
@@ -660,7 +660,7 @@ TORTURE(a_call_survives_any_allocation_failure)
         grpc_stream_send(&call->stream, peg__str("hello"), NULL);
         grpc_stream_end(&call->stream, NULL, NULL);
         wire_pump(&w);
-        if (w.n_server > 0 && w.at_server[0].stream.told_remote_end) {
+        if (w.n_server > 0 && w.at_server[0].stream.reported_remote_end) {
             struct grpc_stream *stream = &w.at_server[0].stream;
 
             if (grpc_stream_respond(stream, &wire_answer, false, NULL) ||

@@ -4,8 +4,7 @@
  * that are not allowed, and peers that do not read. Without sockets. */
 
 #include "base/limits.h"
-#include "grpc/http2/frame.h"
-#include "grpc/http2/session_internal.h"
+#include "grpc/http2/internal.h"
 #include "grpc/raw.h"
 #include "grpc/wire.h"
 #include "t.h"
@@ -334,7 +333,7 @@ TEST(what_is_wrong_is_said_to_both_sides)
     CHECK_STR(peg__str(w.error.code), "E_HTTP2");
     CHECK(strstr(w.error.message, "DATA for a stream that is idle") != NULL);
     CHECK_INT(goaway_code(), GRPC_H2_PROTOCOL_ERROR);
-    CHECK(grpc_session_has_complained(w.server));
+    CHECK(grpc_session_has_sent_error(w.server));
     CHECK(grpc_session_is_over(w.server));
     raw_frame(&out, RAW_PING, 0, 0, "12345678", 8);
     CHECK_INT(feed_raw(&out), PEG_EPARSE); /* it stays so */

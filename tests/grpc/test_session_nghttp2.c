@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
 
 /* ---- chance -------------------------------------------------------------------------------------
  */

@@ -4,8 +4,7 @@
  * once, or of the connection. A server whose client is put together by hand; without sockets. */
 
 #include "base/limits.h"
-#include "grpc/http2/frame.h"
-#include "grpc/http2/session_internal.h"
+#include "grpc/http2/internal.h"
 #include "grpc/raw.h"
 #include "grpc/wire.h"
 #include "t.h"
@@ -163,7 +162,7 @@ TEST(settings_that_make_a_window_too_wide_end_the_session)
 
     CHECK_INT(grpc_session_feed(w.server, (const uint8_t *)out.ptr, out.len, &w.error), PEG_EPARSE);
     CHECK(strstr(w.error.message, "INITIAL_WINDOW_SIZE") != NULL);
-    CHECK(grpc_session_has_complained(w.server));
+    CHECK(grpc_session_has_sent_error(w.server));
     stop();
 }
 

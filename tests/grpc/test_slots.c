@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "client_world.h"
-#include "grpc/client/channel_internal.h"
+#include "grpc/client/internal.h"
 
 METHOD(echo, "/f/echo", false, false);
 METHOD(chat, "/f/echo", true, true);

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/text/str.h"
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 #include "grpc/server/server.h"
 #include "net/certs.h"
 

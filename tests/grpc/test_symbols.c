@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/server/symbols.h"
+#include "grpc/server/internal.h"
 
 #include "base/limits.h"
 #include "base/text/str.h"
@@ -167,7 +167,7 @@ TEST(symbols_refuse_two_files_of_one_name)
     other.name = grpc_health_v1_health_proto.name;
 
     CHECK_INT(grpc_symbols_new(files, 2, &symbols, &error), PEG_EEXISTS);
-    CHECK_STR(peg__str(error.code), "E_GRPC_FILE_EXISTS");
+    CHECK_STR(peg__str(error.code), "E_GRPC_SERVICE");
     CHECK(!symbols);
 }
 
@@ -234,26 +234,26 @@ TEST(symbols_refuse_bytes_that_are_cut_off)
 
 TEST(symbols_refuse_declarations_without_a_name)
 {
-    check_refused(made_file("\x22\x00", 2), PEG_EPARSE, "E_GRPC_DESCRIPTOR");
+    check_refused(made_file("\x22\x00", 2), PEG_EPARSE, "E_GRPC_SERVICE");
 }
 
 TEST(symbols_refuse_lengths_beyond_the_end)
 {
-    check_refused(made_file("\x22\x05\x0a\x01x", 5), PEG_EPARSE, "E_GRPC_DESCRIPTOR");
+    check_refused(made_file("\x22\x05\x0a\x01x", 5), PEG_EPARSE, "E_GRPC_SERVICE");
     check_refused(made_file("\x22\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11), PEG_EPARSE,
-                  "E_GRPC_DESCRIPTOR");
+                  "E_GRPC_SERVICE");
 }
 
 TEST(symbols_refuse_numbers_without_an_end)
 {
     check_refused(made_file("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12), PEG_EPARSE,
-                  "E_GRPC_DESCRIPTOR");
-    check_refused(made_file("\x08\xff", 2), PEG_EPARSE, "E_GRPC_DESCRIPTOR");
+                  "E_GRPC_SERVICE");
+    check_refused(made_file("\x08\xff", 2), PEG_EPARSE, "E_GRPC_SERVICE");
 }
 
 TEST(symbols_refuse_groups)
 {
-    check_refused(made_file("\x0b\x0c", 2), PEG_EPARSE, "E_GRPC_DESCRIPTOR");
+    check_refused(made_file("\x0b\x0c", 2), PEG_EPARSE, "E_GRPC_SERVICE");
 }
 
 /* Message "x" inside message "x" ..., as the file's number 4 and each message's number 3. */

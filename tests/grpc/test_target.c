@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/client/target.h"
+#include "grpc/client/internal.h"
 
 #include "../t.h"
 #include "base/limits.h"

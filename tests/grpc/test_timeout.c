@@ -2,7 +2,7 @@
 
 #include "t.h"
 #include "base/text/str.h"
-#include "grpc/timeout.h"
+#include "grpc/status.h"
 
 #define S 1000000000LL
 #define MIN (60 * S)

@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 #include "grpc/server/server.h"
 
 enum { WORLD_CALLS = 64, WORLD_TEXT = 2048 };

@@ -4,7 +4,7 @@
 
 #include "t.h"
 
-#include "net/loop/busy_poll.h"
+#include "net/loop/internal.h"
 
 enum { US = 1000 };
 

@@ -83,7 +83,7 @@ static peg_status world_begin(struct world *w, size_t bite)
     }
     status = net_stream_take(w->loop, fds[0], NULL, &events, w, &w->stream, NULL);
     if (!status)
-        net_stream_set_fair_queue(w->stream, NET_TURN_READS);
+        net_stream_set_fair_queue(w->stream, NET_FAIR_QUEUE_READS);
     return status;
 }
 
@@ -188,7 +188,7 @@ TEST(one_that_is_told_to_be_quick_reads_at_once_and_ends_in_its_turn)
     struct world w;
 
     CHECK_INT(world_begin(&w, 100), PEG_OK);
-    net_stream_set_fair_queue(w.stream, NET_TURN_ENDS);
+    net_stream_set_fair_queue(w.stream, NET_FAIR_QUEUE_ENDS);
     peer_says(&w, "hello");
     run_until_got(&w, 5);
     peer_goes(&w);

@@ -14,7 +14,7 @@
 
 /* Two that take turns, and the order in which they and others were called, a letter for each. */
 struct player {
-    struct net_turn turn;
+    struct net_fair_job turn;
     struct world *world;
     char letter;
     unsigned wanted; /* turns more */
@@ -51,13 +51,13 @@ static void burn(int64_t ns)
         continue;
 }
 
-static void play(struct net_turn *turn)
+static void play(struct net_fair_job *turn)
 {
     struct player *player = (struct player *)(void *)turn; /* its first member */
 
     burn(player->burns_ns);
     if (player->wanted > 0 && player->wanted--)
-        net_loop_turn(player->world->loop, turn);
+        net_loop_enqueue(player->world->loop, turn);
     say(player->world, player->letter);
 }
 
@@ -101,7 +101,7 @@ TEST(a_turn_comes_after_what_is_quick)
     struct world w;
 
     world_begin(&w);
-    net_loop_turn(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
     net_loop_later(w.loop, &w.later);
     net_loop_post(w.loop, &w.message);
     check_said(&w, "lma");
@@ -113,14 +113,14 @@ TEST(asking_twice_for_a_turn_is_asking_once)
     struct world w;
 
     world_begin(&w);
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.b.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.b.turn);
     check_said(&w, "ab");
     world_end(&w);
 }
 
-static void post_and_burn(struct net_turn *turn)
+static void post_and_burn(struct net_fair_job *turn)
 {
     struct player *player = (struct player *)(void *)turn; /* its first member */
 
@@ -135,9 +135,9 @@ TEST(a_long_turn_is_the_last_of_its_round)
 
     world_begin(&w);
     w.a.turn.fn = post_and_burn;
-    w.a.burns_ns = NET_TURN_NS;
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.b.turn);
+    w.a.burns_ns = NET_FAIR_QUEUE_NS;
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.b.turn);
     check_said(&w, "amb");
     world_end(&w);
 }
@@ -153,8 +153,8 @@ static bool is_behind_after(int64_t burns_ms)
     w.a.burns_ns = burns_ms * PEG_NS_PER_MS;
     w.b.wanted = 2;
     w.enough = strlen(expected);
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.b.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.b.turn);
     net_loop_run(w.loop);
     is_behind = peg__str_is(peg__strn(w.said, w.said_len), expected);
     world_end(&w);
@@ -167,12 +167,12 @@ TEST(who_took_long_is_behind_who_did_not)
     t_try_with_more_time(is_behind_after, 100);
 }
 
-static void invite(struct net_turn *turn)
+static void invite(struct net_fair_job *turn)
 {
     struct world *w = ((struct player *)(void *)turn)->world;
 
     if (w->said_len == 1)
-        net_loop_turn(w->loop, &w->b.turn);
+        net_loop_enqueue(w->loop, &w->b.turn);
     play(turn);
 }
 
@@ -185,7 +185,7 @@ TEST(who_comes_back_is_next_once)
     w.a.turn.fn = invite;
     w.a.wanted = 2;
     w.a.burns_ns = 1000 * 1000;
-    net_loop_turn(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
     check_said(&w, "aaba");
     world_end(&w);
 }
@@ -195,24 +195,24 @@ TEST(a_turn_that_was_taken_back_does_not_come)
     struct world w;
 
     world_begin(&w);
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.b.turn);
-    net_loop_no_turn(w.loop, &w.a.turn);
-    net_loop_no_turn(w.loop, &w.a.turn);
-    CHECK(!net_turn_is_waiting(&w.a.turn));
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.b.turn);
+    net_loop_dequeue(w.loop, &w.a.turn);
+    net_loop_dequeue(w.loop, &w.a.turn);
+    CHECK(!net_fair_job_is_queued(&w.a.turn));
     check_said(&w, "b");
     world_end(&w);
 }
 
-static void go(struct net_turn *turn)
+static void go(struct net_fair_job *turn)
 {
     struct player *player = (struct player *)(void *)turn; /* its first member */
     struct world *w = player->world;
 
-    CHECK(net_loop_has_turn(w->loop, turn));
-    net_loop_turn(w->loop, turn); /* wants more, and then no more */
-    net_loop_no_turn(w->loop, turn);
-    CHECK(!net_loop_has_turn(w->loop, turn));
+    CHECK(net_loop_is_running(w->loop, turn));
+    net_loop_enqueue(w->loop, turn); /* wants more, and then no more */
+    net_loop_dequeue(w->loop, turn);
+    CHECK(!net_loop_is_running(w->loop, turn));
     memset(player, 0xff, sizeof(*player));
     say(w, 'x');
 }
@@ -223,8 +223,8 @@ TEST(who_goes_in_its_turn_is_not_touched_again)
 
     world_begin(&w);
     w.a.turn.fn = go;
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.b.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.b.turn);
     check_said(&w, "xb");
     world_end(&w);
 }
@@ -236,8 +236,8 @@ TEST(turns_that_wait_come_when_the_loop_ends)
     world_begin(&w);
     w.a.wanted = 2;
     w.enough = sizeof(w.said) + 1;
-    net_loop_turn(w.loop, &w.a.turn);
-    net_loop_turn(w.loop, &w.b.turn);
+    net_loop_enqueue(w.loop, &w.a.turn);
+    net_loop_enqueue(w.loop, &w.b.turn);
     w.loop = net_loop_free(w.loop);
     CHECK_INT(w.said_len, 4);
 }

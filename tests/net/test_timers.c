@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "../t.h"
-#include "net/loop/timers.h"
+#include "net/loop/loop.h"
 
 enum { N_FEW = 40, N_MANY = 20000 };
 

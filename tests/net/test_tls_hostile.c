@@ -443,7 +443,7 @@ TEST(tls_refuses_more_than_it_holds_unread)
     CHECK_INT(net_tls_write(pair.client, plain, sizeof(plain), &error), PEG_OK);
     wire = net_tls_wire(pair.client);
     CHECK_INT(net_tls_feed(pair.server, (const uint8_t *)wire.ptr, wire.len, &error), PEG_ELIMIT);
-    CHECK_STR(peg_cstr(error.code), "E_TLS_UNREAD");
+    CHECK_STR(peg_cstr(error.code), "E_TLS");
 
     CHECK_INT(net_tls_read(pair.server, got, sizeof(got), &n, &error), PEG_OK);
     CHECK_INT(n, sizeof(plain));
@@ -465,7 +465,7 @@ TEST(tls_refuses_to_write_more_than_it_holds_for_the_wire)
     CHECK_INT(net_tls_write(pair.client, bytes, N, &error), PEG_OK);
     before = net_tls_wire(pair.client).len;
     CHECK_INT(net_tls_write(pair.client, bytes, N, &error), PEG_ELIMIT);
-    CHECK_STR(peg_cstr(error.code), "E_TLS_WIRE_FULL");
+    CHECK_STR(peg_cstr(error.code), "E_TLS");
     CHECK_INT(net_tls_write(pair.client, bytes, SIZE_MAX, &error), PEG_ELIMIT);
     CHECK_INT(net_tls_wire(pair.client).len, before);
     net_tls_took(pair.client, before - 10);

@@ -30,7 +30,7 @@
 #include "pegboard/clock.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 enum { FAKE_TOOLSETS = 8, FAKE_TEXT = 256, FAKE_KEYS = 16 };
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "wire/any.h"
+#include "wire/wire.h"
 
 #include "base/limits.h"
 #include "base/text/str.h"

@@ -2,7 +2,7 @@
 
 #include "t.h"
 
-#include "wire/error.h"
+#include "wire/wire.h"
 
 #include "base/buf.h"
 #include "base/limits.h"

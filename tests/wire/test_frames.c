@@ -2,7 +2,7 @@
 
 #include "t.h"
 
-#include "wire/frames.h"
+#include "wire/wire.h"
 
 #include "base/limits.h"
 #include "base/text/str.h"

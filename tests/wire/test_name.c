@@ -2,7 +2,7 @@
 
 #include "t.h"
 
-#include "wire/name.h"
+#include "wire/wire.h"
 
 #include "base/limits.h"
 #include "base/text/str.h"
@@ -119,7 +119,7 @@ TEST(tags_are_counted_and_checked)
     CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_TAGS") != NULL);
     tags[3] = peg__str("");
     CHECK_INT(wire_check_tags(tags, 4, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_TAG");
+    CHECK_STR(peg__str(error.code), "E_NAME");
     tags[3] = peg__str("a\nb");
     CHECK_INT(wire_check_tags(tags, 4, NULL), PEG_EINVAL);
 }

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "wire/time.h"
+#include "wire/wire.h"
 
 #include "base/text/str.h"
 

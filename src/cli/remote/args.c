@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "cli/remote/remote.h"
 #include "pegboard/tool_config.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 /* Where the string of an option goes; NULL for others. */
 static const char **string_place_of(struct remote_args *remote, int id)

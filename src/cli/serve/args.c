@@ -15,7 +15,7 @@
 #include "cli/remote/remote.h"
 #include "cli/serve/serve.h"
 #include "gateway/search/search.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 enum option_id {
     OPT_ADDR = 1,

@@ -2,7 +2,7 @@
 #ifndef PEG_GATEWAY_ACCESS_ACCESS_H
 #define PEG_GATEWAY_ACCESS_ACCESS_H
 
-#include "grpc/client/call.h"
+#include "grpc/server/server.h"
 #include "net/http1/http1.h"
 #include "pegboard/gateway.h"
 

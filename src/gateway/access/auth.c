@@ -15,7 +15,7 @@
 #include "grpc/server/server.h"
 #include "net/address.h"
 #include "net/listener.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 enum { CACHE_LINE = 64 };
 

@@ -19,7 +19,7 @@
 #include "base/text/str.h"
 #include "base/text/token.h"
 #include "gateway/access/tokens.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 struct gw_tokens {
     pthread_rwlock_t lock;

@@ -6,7 +6,7 @@
 
 #include "gateway/node.h"
 #include "gateway/rpc/rpc.h"
-#include "wire/frames.h"
+#include "wire/wire.h"
 
 enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DETACHED };
 

@@ -14,7 +14,7 @@
 #include "gateway/attach/attached.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include "base/text/str.h"
 #include "gateway/calls/call.h"
 #include "pegboard/v1/registry.fields.h"
-#include "wire/error.h"
 #include "wire/pack.h"
+#include "wire/wire.h"
 #include "json/json.h"
 
 /* One text, and what it is called in words about it: "payload" or "result". */

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/blob.h"
 #include "gateway/telemetry/metrics.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 struct Pegboard__V1__CallToolResponse;
 struct Pegboard__V1__Result;

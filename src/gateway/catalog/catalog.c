@@ -19,7 +19,7 @@
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
 #include "gateway/search/search.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 /* ---- snapshots ---- */
 

@@ -11,7 +11,7 @@
 #include "pegboard/json.h"
 #include "pegboard/schema.h"
 #include "pegboard/store.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 /* A toolset as the catalog holds it. Immutable, reference counted, shared by all loops. */
 

@@ -10,7 +10,7 @@
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
 #include "pegboard/tool_config.h"
-#include "wire/time.h"
+#include "wire/wire.h"
 
 enum {
     LOOK_MIN_MS = 20,

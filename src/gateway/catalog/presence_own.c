@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 #include "json/json.h"
 
 /*

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 enum { END_BYTES = 64, MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
 

@@ -18,7 +18,7 @@
 #include "base/refs.h"
 #include "base/text/str.h"
 #include "pegboard/v1/registry.pb-c.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 #include "json/json.h"
 
 typedef Pegboard__V1__RegisterRequest request_msg;

@@ -13,8 +13,7 @@
 #include "gateway/catalog/catalog.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
-#include "wire/name.h"
-#include "wire/time.h"
+#include "wire/wire.h"
 #include "json/json.h"
 
 void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message)

@@ -16,7 +16,7 @@
 #include "gateway/telemetry/event_log.h"
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
-#include "wire/time.h"
+#include "wire/wire.h"
 
 static struct gw_attached *attached_of(struct grpc_call *call)
 {

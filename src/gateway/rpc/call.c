@@ -13,8 +13,8 @@
 #include "gateway/access/access.h"
 #include "gateway/rpc/rpc.h"
 #include "pegboard/v1/registry.fields.h"
-#include "wire/name.h"
 #include "wire/pack.h"
+#include "wire/wire.h"
 
 enum mode { CALL, STREAM, START, AWAIT, STOP };
 

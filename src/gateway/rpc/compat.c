@@ -25,8 +25,8 @@
 #include "pegboard/v1/registry.fields.h"
 #include "registry/registry.fields.h"
 #include "registry/registry.grpc.h"
-#include "wire/any.h"
 #include "wire/pack.h"
+#include "wire/wire.h"
 
 /* Requests of the newer registry are read as those of the older one. */
 #define ASSERT_SAME(message, member)                                                               \

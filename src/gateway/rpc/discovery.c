@@ -133,7 +133,7 @@ enum {
 
 /* In the arena of its call. */
 struct page {
-    struct net_turn turn; /* first */
+    struct net_fair_job turn; /* first */
     struct grpc_call *call;
     struct gw_calls *calls;
     const Pegboard__V1__ListToolsetsRequest *request; /* lives as long as the call */
@@ -227,7 +227,7 @@ static void take_if_tagged(struct page *page, struct gw_toolset *toolset, size_t
 }
 
 /* The snapshot goes with the call: on_end. */
-static void walk_toolsets(struct net_turn *turn)
+static void walk_toolsets(struct net_fair_job *turn)
 {
     struct page *page = (struct page *)turn;
     const struct gw_snapshot *snapshot = page->snapshot;
@@ -235,7 +235,7 @@ static void walk_toolsets(struct net_turn *turn)
     for (size_t i = 0; i < WALK_STEP && page->at < snapshot->n; i++, page->at++)
         take_if_tagged(page, snapshot->toolsets[page->at], page->at);
     if (page->at < snapshot->n)
-        net_loop_turn(page->calls->loop, turn);
+        net_loop_enqueue(page->calls->loop, turn);
     else
         answer_page(page);
 }
@@ -293,6 +293,6 @@ void gw_serve_list_on_end(struct grpc_call *call, void *node)
     (void)node;
     if (!page)
         return;
-    net_loop_no_turn(page->calls->loop, &page->turn);
+    net_loop_dequeue(page->calls->loop, &page->turn);
     page->snapshot = gw_snapshot_unref(page->snapshot);
 }

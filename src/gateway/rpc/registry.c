@@ -11,7 +11,7 @@
 #include "gateway/attach/attached.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
-#include "wire/time.h"
+#include "wire/wire.h"
 
 /* The state of an RPC, in its arena. */
 struct asked {

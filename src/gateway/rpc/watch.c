@@ -62,7 +62,7 @@ struct gw_watches {
     size_t n;
     struct gw_snapshot *snapshot; /* the one that the watchers know of */
     struct net_loop *loop;        /* that of the first watcher, and so of all */
-    struct net_turn turn;
+    struct net_fair_job turn;
     struct watcher *due; /* those that go on, in order */
     struct watcher **due_end;
     struct peg__arena scratch; /* of one message */
@@ -268,7 +268,7 @@ static void schedule_watcher(struct watcher *watcher)
     watcher->next_due = NULL;
     *watches->due_end = watcher;
     watches->due_end = &watcher->next_due;
-    net_loop_turn(watches->loop, &watches->turn);
+    net_loop_enqueue(watches->loop, &watches->turn);
 }
 
 static void unschedule_watcher(struct watcher *watcher)
@@ -285,17 +285,17 @@ static void unschedule_watcher(struct watcher *watcher)
         watches->due_end = at;
     watcher->is_due = false;
     if (!watches->due)
-        net_loop_no_turn(watches->loop, &watches->turn);
+        net_loop_dequeue(watches->loop, &watches->turn);
 }
 
 /* A stream that fails is dropped in a later round. */
-static void on_turn(struct net_turn *turn)
+static void on_turn(struct net_fair_job *turn)
 {
     struct gw_watches *watches = peg__container_of(turn, struct gw_watches, turn);
     const int64_t from_ns = peg__mono_ns();
 
     forget_packed(watches);
-    while (watches->due && peg__mono_ns() - from_ns < NET_TURN_NS / 2) {
+    while (watches->due && peg__mono_ns() - from_ns < NET_FAIR_QUEUE_NS / 2) {
         struct watcher *watcher = watches->due;
 
         unschedule_watcher(watcher);
@@ -305,7 +305,7 @@ static void on_turn(struct net_turn *turn)
     }
     forget_packed(watches);
     if (watches->due)
-        net_loop_turn(watches->loop, &watches->turn);
+        net_loop_enqueue(watches->loop, &watches->turn);
 }
 
 /* ---- watchers ---- */

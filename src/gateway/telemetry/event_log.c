@@ -20,7 +20,7 @@
 #include "base/text/str.h"
 #include "base/text/writer.h"
 #include "gateway/telemetry/event_log.h"
-#include "wire/time.h"
+#include "wire/wire.h"
 #include "json/json.h"
 
 /* How often an event may be told: at once, and per second afterwards. Calls come from anybody;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/client/backoff.h"
+#include "grpc/client/client.h"
 
 #include "base/limits.h"
 
@@ -33,7 +33,7 @@ void grpc_backoff_init(struct grpc_backoff *backoff, int64_t first_ms, int64_t m
     grpc_backoff_reset(backoff);
 }
 
-static void grow(struct grpc_backoff *backoff)
+static void grow_wait(struct grpc_backoff *backoff)
 {
     const int64_t ms = backoff->next_ms;
 
@@ -53,7 +53,7 @@ int64_t grpc_backoff_take_below_ms(struct grpc_backoff *backoff, int64_t max_ms)
     const int64_t most_ms = base_ms / 100 * JITTER_PERCENT + base_ms % 100 * JITTER_PERCENT / 100;
     const int64_t at = (int64_t)(draw(&backoff->random) % (2 * STEPS + 1)) - STEPS;
 
-    grow(backoff);
+    grow_wait(backoff);
     /* Far beyond any wait that means something the product would not fit. */
     return most_ms > INT64_MAX / STEPS ? base_ms : base_ms + most_ms * at / STEPS;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each function posts a message to the loop and waits for its end. What the two threads share
- * lies on the stack of the one that waits; the lock hands it over. */
+/* Each function posts a message to the loop and waits. What both threads use lies on the stack of
+ * the waiting one, under its lock. */
 
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static peg_status wait_for(struct wait *wait, struct net_loop *loop,
                            void (*fn)(struct net_message *message), peg_error *reterr)
 {
     if (net_loop_is_here(loop))
-        return peg__fail(reterr, PEG_ESTATE, "E_GRPC_WAIT",
+        return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
                          "the loop's own thread cannot wait for it: use grpc/server/rpc.h there");
     wait->message.fn = fn;
     pthread_mutex_init(&wait->lock, NULL);
@@ -61,7 +61,7 @@ struct channel_wait {
     struct grpc_channel *channel;
 };
 
-static void make_channel(struct net_message *message)
+static void make_channel_here(struct net_message *message)
 {
     struct channel_wait *w = (struct channel_wait *)(void *)message;
 
@@ -74,7 +74,7 @@ peg_status grpc_channel_new_wait(struct net_loop *loop, peg_str target,
                                  struct grpc_channel **ret_channel, peg_error *reterr)
 {
     struct channel_wait w = {.loop = loop, .target = target, .options = options};
-    const peg_status status = wait_for(&w.wait, loop, make_channel, reterr);
+    const peg_status status = wait_for(&w.wait, loop, make_channel_here, reterr);
 
     if (!status)
         *ret_channel = w.channel;
@@ -149,7 +149,7 @@ static void on_headers(struct grpc_rpc *rpc, const struct grpc_metadata *metadat
     copy_metadata(w, metadata, &w->answer.headers);
 }
 
-static void on_message(struct grpc_rpc *rpc, const void *message, void *user)
+static void on_wait_message(struct grpc_rpc *rpc, const void *message, void *user)
 {
     struct call_wait *w = user;
 
@@ -158,8 +158,8 @@ static void on_message(struct grpc_rpc *rpc, const void *message, void *user)
     w->has_bytes = copy_str(w, &w->bytes);
 }
 
-static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
-                   const struct grpc_metadata *trailers, void *user)
+static void on_wait_end(struct grpc_rpc *rpc, const struct grpc_status *status,
+                        const struct grpc_metadata *trailers, void *user)
 {
     struct call_wait *w = user;
 
@@ -173,10 +173,10 @@ static void on_end(struct grpc_rpc *rpc, const struct grpc_status *status,
     wait_done(&w->wait);
 }
 
-static void make_call(struct net_message *message)
+static void start_wait(struct net_message *message)
 {
     static const struct grpc_rpc_events events = {
-        .on_headers = on_headers, .on_message = on_message, .on_end = on_end};
+        .on_headers = on_headers, .on_message = on_wait_message, .on_end = on_wait_end};
     struct call_wait *w = (struct call_wait *)(void *)message;
 
     w->wait.status = grpc_rpc_unary(w->channel, &w->method, w->request, w->options, &events, w,
@@ -186,7 +186,8 @@ static void make_call(struct net_message *message)
 }
 
 /* What does not unpack is an answer that no program can use. */
-static peg_status unpack(struct call_wait *w, const struct grpc_method *method, peg_error *reterr)
+static peg_status unpack_answer(struct call_wait *w, const struct grpc_method *method,
+                                peg_error *reterr)
 {
     peg_str *bytes;
     const struct ProtobufCMessage *message;
@@ -223,11 +224,11 @@ peg_status grpc_call_wait(struct grpc_channel *channel, const struct grpc_method
 
     w.method.output = NULL;
     if (options && options->parent)
-        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_WAIT",
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_STATE",
                          "a call that waits has no parent: that lives on the loop");
-    status = wait_for(&w.wait, grpc_channel_loop(channel), make_call, reterr);
+    status = wait_for(&w.wait, grpc_channel_loop(channel), start_wait, reterr);
     if (!status)
-        status = unpack(&w, method, reterr);
+        status = unpack_answer(&w, method, reterr);
     if (status) {
         peg__arena_free(&w.answer.arena);
         return status;

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The face of a channel: its options, its beginning and its end. */
-
-#include "grpc/client/channel.h"
+/* A channel: its options, its beginning and its end. */
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/client/channel_internal.h"
+#include "grpc/client/internal.h"
 
 #define OUR_AGENT "grpc-c-pegboard/" PEG_VERSION
 
@@ -20,7 +17,7 @@ enum { PORT_WITH_TLS = 443, PORT_WITHOUT = 80 };
 /* ---- options ------------------------------------------------------------------------------ */
 
 /* What goes into a header as it is. */
-static bool is_printable(const char *text)
+static bool is_header_text(const char *text)
 {
     for (; text && *text; text++) {
         if (*text < ' ' || *text > '~')
@@ -39,34 +36,34 @@ static peg_status check_times(const struct grpc_channel_options *options, peg_er
 
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         if (times[i] < 0)
-            return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
+            return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
                              "a time of a channel is %lld ms: use 0 for the default, or more",
                              (long long)times[i]);
     }
     return PEG_OK;
 }
 
-static peg_status check_options(const struct grpc_channel_options *options, peg_error *reterr)
+static peg_status check_channel_options(const struct grpc_channel_options *options,
+                                        peg_error *reterr)
 {
     const peg_status status = check_times(options, reterr);
 
     if (status)
         return status;
-    if (!is_printable(options->authority) || !is_printable(options->user_agent))
-        return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
+    if (!is_header_text(options->authority) || !is_header_text(options->user_agent))
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
                          "authority and user_agent are printable ASCII: leave the rest out");
     if (options->stream_window > INT32_MAX || options->session_window > INT32_MAX)
-        return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
                          "a window of HTTP/2 has at most 2,147,483,647 bytes: use less");
     if (options->n_connections > PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS)
-        return peg__fail(reterr, PEG_EINVAL, "E_CHANNEL_OPTIONS",
-                         "%u connections to each address are more than "
-                         "PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS (%d): use fewer",
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
+                         "%u connections to each address are too many: use at most %d",
                          options->n_connections, PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS);
     return PEG_OK;
 }
 
-static void fill_in(struct grpc_channel_options *o)
+static void fill_channel_options(struct grpc_channel_options *o)
 {
     o->max_message_bytes = PEG__OR_DEFAULT(o->max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
     o->max_header_bytes = PEG__OR_DEFAULT(o->max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
@@ -107,7 +104,7 @@ static void set_conn_options(struct grpc_channel *channel)
 
 /* ---- making it ---------------------------------------------------------------------------- */
 
-static char *copy(const char *text)
+static char *copy_option(const char *text)
 {
     const size_t size = strlen(text) + 1;
     char *ours = peg__alloc(size);
@@ -129,8 +126,9 @@ static bool make_strings(struct grpc_channel *channel)
 {
     const struct grpc_channel_options *options = &channel->options;
 
-    channel->authority = copy(options->authority ? options->authority : channel->target.authority);
-    channel->tls_host = copy(options->tls_host ? options->tls_host : channel->target.host);
+    channel->authority =
+        copy_option(options->authority ? options->authority : channel->target.authority);
+    channel->tls_host = copy_option(options->tls_host ? options->tls_host : channel->target.host);
     channel->user_agent = make_agent(options->user_agent);
     return channel->authority && channel->tls_host && channel->user_agent;
 }
@@ -150,18 +148,18 @@ static bool take_interceptors(struct grpc_channel *channel)
     return true;
 }
 
-static void tell_state(struct grpc_channel *channel)
+static void report_state(struct grpc_channel *channel)
 {
-    const enum grpc_channel_state state = grpc__slots_state(channel);
+    const enum grpc_channel_state state = grpc_channel_state(channel);
 
-    if (state == channel->told_state)
+    if (state == channel->reported_state)
         return;
-    channel->told_state = state;
+    channel->reported_state = state;
     if (channel->on_state)
         channel->on_state(channel->on_state_user, state); /* which may free it */
 }
 
-static void on_later(struct net_later *later)
+static void on_channel_later(struct net_later *later)
 {
     struct grpc_channel *channel = peg__container_of(later, struct grpc_channel, later);
 
@@ -171,13 +169,13 @@ static void on_later(struct net_later *later)
     if (channel->waiting.n > 0) {
         grpc__slots_wake(channel);
         if (channel->is_failing && channel->pick.n == 0)
-            grpc__channel_give_up(channel);
-        grpc__channel_go_on(channel);
+            grpc__channel_fail_waiting(channel);
+        grpc__channel_open_waiting(channel);
     }
-    tell_state(channel);
+    report_state(channel);
 }
 
-static peg_status set_up(struct grpc_channel *channel, peg_str target, peg_error *reterr)
+static peg_status set_up_channel(struct grpc_channel *channel, peg_str target, peg_error *reterr)
 {
     struct grpc_channel_options *options = &channel->options;
     peg_status status = grpc_target_parse(target, options->tls ? PORT_WITH_TLS : PORT_WITHOUT,
@@ -185,7 +183,7 @@ static peg_status set_up(struct grpc_channel *channel, peg_str target, peg_error
 
     if (status)
         return status;
-    fill_in(options);
+    fill_channel_options(options);
     if (!make_strings(channel) || !take_interceptors(channel))
         return peg__fail_nomem(reterr);
     set_conn_options(channel);
@@ -202,7 +200,7 @@ peg_status grpc_channel_new(struct net_loop *loop, peg_str target,
 
     if (!options)
         options = &defaults;
-    status = check_options(options, reterr);
+    status = check_channel_options(options, reterr);
     if (status)
         return status;
     channel = peg__alloc_zero(1, sizeof(*channel));
@@ -210,11 +208,11 @@ peg_status grpc_channel_new(struct net_loop *loop, peg_str target,
         return peg__fail_nomem(reterr);
     channel->loop = loop;
     channel->options = *options;
-    channel->later.fn = on_later;
+    channel->later.fn = on_channel_later;
     channel->last_call_ns = net_loop_now_ns(loop);
     if (options->tls)
         channel->options.tls = net_tls_config_ref(options->tls);
-    status = set_up(channel, target, reterr);
+    status = set_up_channel(channel, target, reterr);
     if (status) {
         grpc_channel_free(channel);
         return status;
@@ -231,7 +229,7 @@ static void end_calls(struct grpc_channel *channel)
         grpc__rpc_fail(rpc, GRPC_CANCELLED, "the channel was closed by the client");
     while (channel->ended.n > 0)
         grpc__channel_report_ended(channel);
-    /* Those that somebody still holds. */
+    /* Those that are still referenced. */
     for (struct grpc_rpc *rpc = channel->calls; rpc; rpc = rpc->all.next)
         rpc->channel = NULL;
 }
@@ -256,23 +254,13 @@ struct grpc_channel *grpc_channel_free(struct grpc_channel *channel)
     return NULL;
 }
 
-/* ---- looking ------------------------------------------------------------------------------ */
-
-enum grpc_channel_state grpc_channel_state(const struct grpc_channel *channel)
-{
-    return grpc__slots_state(channel);
-}
+/* ---- state -------------------------------------------------------------------------------- */
 
 void grpc_channel_on_state(struct grpc_channel *channel,
                            void (*fn)(void *user, enum grpc_channel_state state), void *user)
 {
     channel->on_state = fn;
     channel->on_state_user = user;
-}
-
-void grpc_channel_connect(struct grpc_channel *channel)
-{
-    grpc__slots_hurry(channel);
 }
 
 struct net_loop *grpc_channel_loop(const struct grpc_channel *channel)

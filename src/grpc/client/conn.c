@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One connection of a client. What comes:  bytes -> feed -> events of streams, then on_fed.
- * What goes:  output of a session -> later, once per round -> flush -> the socket, as long as it
- * takes bytes; then on_drained goes on.
+ * One connection of a client.
  *
- * Everything that ends it leads to lose(), which waits until the session does not feed.
+ *   in:  bytes -> feed -> events of streams, then on_fed
+ *   out: output of a session -> later, once per round -> flush -> the socket; then
+ * on_client_drained
+ *
+ * Everything that ends it leads to lose_conn(), which waits until the session does not feed.
  */
 
-#include "grpc/client/conn.h"
+#include "grpc/client/internal.h"
 
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/frame.h"
+#include "grpc/http2/internal.h"
 
 static struct grpc_client_conn *conn_of_later(struct net_later *later)
 {
@@ -30,7 +31,7 @@ static struct grpc_client_conn *conn_of_timer(struct net_timer *timer)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static void release(struct grpc_client_conn *conn)
+static void release_conn(struct grpc_client_conn *conn)
 {
     struct net_stream *stream = conn->stream;
 
@@ -47,7 +48,7 @@ static void release(struct grpc_client_conn *conn)
 }
 
 /* `error` NULL: in good order. While the session feeds, whoever feeds it comes here again. */
-static void lose(struct grpc_client_conn *conn, const peg_error *error)
+static void lose_conn(struct grpc_client_conn *conn, const peg_error *error)
 {
     if (error && conn->lost.status == PEG_OK)
         conn->lost = *error;
@@ -55,7 +56,7 @@ static void lose(struct grpc_client_conn *conn, const peg_error *error)
         return;
     net_loop_disarm(conn->loop, &conn->timer);
     conn->options.events->on_lost(conn->options.user, conn);
-    release(conn);
+    release_conn(conn);
 }
 
 static bool is_done(const struct grpc_client_conn *conn)
@@ -65,7 +66,8 @@ static bool is_done(const struct grpc_client_conn *conn)
 
 /* ---- out ---------------------------------------------------------------------------------- */
 
-static peg_status push(struct grpc_client_conn *conn, uint8_t *room, size_t max, peg_error *reterr)
+static peg_status send_output_now(struct grpc_client_conn *conn, uint8_t *room, size_t max,
+                                  peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
@@ -83,11 +85,12 @@ static peg_status push(struct grpc_client_conn *conn, uint8_t *room, size_t max,
 static bool flush(struct grpc_client_conn *conn)
 {
     peg_error error;
-    const peg_status status = push(conn, net_loop_scratch(conn->loop), NET_SCRATCH_BYTES, &error);
+    const peg_status status =
+        send_output_now(conn, net_loop_scratch(conn->loop), NET_SCRATCH_BYTES, &error);
 
     /* A socket that broke tells by on_closed; here are the other reasons. */
     if (status && status != PEG_EIO)
-        lose(conn, &error);
+        lose_conn(conn, &error);
     return status == PEG_OK;
 }
 
@@ -99,14 +102,14 @@ static void on_flush(struct net_later *later)
     if (!flush(conn))
         return;
     if (is_done(conn)) {
-        lose(conn, NULL);
+        lose_conn(conn, NULL);
     } else if (grpc_session_is_over(conn->session)) {
         peg__fail_nomem(&error); /* what else ends a session is told as it happens */
-        lose(conn, &error);
+        lose_conn(conn, &error);
     }
 }
 
-static void on_drained(void *user)
+static void on_client_drained(void *user)
 {
     struct grpc_client_conn *conn = user;
 
@@ -140,7 +143,7 @@ static void on_open(void *user)
         peg__fail(&error, PEG_EUNSUPPORTED, "E_GRPC_CONNECT",
                   "%s does not offer HTTP/2 (ALPN h2) over TLS: see what listens there",
                   conn->peer);
-        lose(conn, &error);
+        lose_conn(conn, &error);
         return;
     }
     conn->is_open = true;
@@ -164,7 +167,7 @@ static void note_life(struct grpc_client_conn *conn)
     conn->is_pinging = false;
 }
 
-static void on_bytes(void *user, const uint8_t *bytes, size_t len)
+static void on_client_bytes(void *user, const uint8_t *bytes, size_t len)
 {
     struct grpc_client_conn *conn = user;
     peg_error error;
@@ -172,30 +175,30 @@ static void on_bytes(void *user, const uint8_t *bytes, size_t len)
 
     note_life(conn);
     if (grpc_session_feed(conn->session, bytes, len, &error)) {
-        peg__fail_because(&why, error.status, "E_GRPC_CONNECTION", &error,
+        peg__fail_because(&why, error.status, "E_GRPC_CONNECT", &error,
                           "the connection with %s was given up", conn->peer);
         if (flush(conn))
-            lose(conn, &why);
+            lose_conn(conn, &why);
         return;
     }
     conn->options.events->on_fed(conn->options.user);
     net_loop_later(conn->loop, &conn->flush);
 }
 
-static void on_closed(void *user, const peg_error *error)
+static void on_client_closed(void *user, const peg_error *error)
 {
     struct grpc_client_conn *conn = user;
 
     conn->stream = NULL;
     conn->is_open = false;
-    lose(conn, error);
+    lose_conn(conn, error);
 }
 
 static const struct net_stream_events stream_events = {
     .on_open = on_open,
-    .on_bytes = on_bytes,
-    .on_drained = on_drained,
-    .on_closed = on_closed,
+    .on_bytes = on_client_bytes,
+    .on_drained = on_client_drained,
+    .on_closed = on_client_closed,
 };
 
 /* ---- what the session hears --------------------------------------------------------------- */
@@ -237,7 +240,7 @@ static void on_ping(void *user)
 static const struct grpc_session_events session_events = {
     .on_output = on_output,
     .on_ping = on_ping,
-    .on_pong = on_ping, /* any bytes are an answer: see on_bytes() */
+    .on_pong = on_ping, /* any bytes are an answer: see on_client_bytes() */
     .on_goaway = on_goaway,
     .on_settings = on_settings,
 };
@@ -272,15 +275,14 @@ static void on_timer(struct net_timer *timer)
         return;
     }
     if (conn->is_ready)
-        peg__fail(&error, PEG_ETIMEOUT, "E_GRPC_KEEPALIVE",
-                  "%s has not answered a ping for %lld ms", conn->peer,
-                  (long long)conn->options.keepalive_timeout_ms);
+        peg__fail(&error, PEG_ETIMEOUT, "E_GRPC_CONNECT", "%s has not answered a ping for %lld ms",
+                  conn->peer, (long long)conn->options.keepalive_timeout_ms);
     else
         peg__fail(&error, PEG_ETIMEOUT, "E_GRPC_CONNECT",
                   "%s has not begun to speak HTTP/2 within %lld ms: see what listens there",
                   conn->peer, (long long)conn->options.stream.open_ms);
     conn->is_open = false; /* nobody reads any more: what waits is not worth waiting for */
-    lose(conn, &error);
+    lose_conn(conn, &error);
 }
 
 /* ---- the face ----------------------------------------------------------------------------- */
@@ -316,14 +318,13 @@ peg_status grpc_client_conn_new(struct net_loop *loop, const struct net_address 
     return PEG_OK;
 }
 
-/* Whoever frees it may do so in an event of another connection, which gathers in the scratch
- * buffer of the loop what it sends. */
+/* In an event of another connection the loop's scratch buffer may be in use. */
 static void say_goodbye(struct grpc_client_conn *conn)
 {
     uint8_t room[4 << 10];
 
     grpc_session_goaway(conn->session, true, GRPC_H2_NO_ERROR, "");
-    (void)push(conn, room, sizeof(room), NULL);
+    (void)send_output_now(conn, room, sizeof(room), NULL);
 }
 
 struct grpc_client_conn *grpc_client_conn_free(struct grpc_client_conn *conn)
@@ -334,7 +335,7 @@ struct grpc_client_conn *grpc_client_conn_free(struct grpc_client_conn *conn)
     conn->is_retired = true;
     if (conn->is_open)
         say_goodbye(conn);
-    release(conn);
+    release_conn(conn);
     return NULL;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/client/pick.h"
-
-#include "base/mem.h"
+#include "grpc/client/internal.h"
 
 peg_status grpc_pick_reserve(struct grpc_pick *pick, size_t n)
 {

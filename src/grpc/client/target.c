@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/client/target.h"
+#include "grpc/client/internal.h"
 
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 
 static const peg_str dns_slashes = PEG_LIT("dns:///");

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Runs for every field of every call: names are told apart by their length and one comparison,
- * and the values that nearly every call has ("POST", "application/grpc") are not copied.
- */
+/* Runs for every field of every call: names differ by their length and one comparison, and values
+ * that nearly every call has ("POST", "application/grpc") are not copied. */
 
-#include "grpc/http2/head.h"
+#include "grpc/http2/http2.h"
 
 #include <strings.h>
 
 #include "base/error.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "grpc/timeout.h"
+#include "grpc/status.h"
 
 #define IS(s, literal)                                                                             \
     ((s).len == sizeof(literal) - 1 && memcmp((s).ptr, (literal), sizeof(literal) - 1) == 0)
@@ -30,7 +28,8 @@ void grpc_head_init(struct grpc_head *head, struct peg__arena *arena, size_t max
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* The first of several fields of one name counts. */
-static peg_status keep(struct grpc_head *head, peg_str value, peg_str *ret_value, peg_error *reterr)
+static peg_status keep_text(struct grpc_head *head, peg_str value, peg_str *ret_value,
+                            peg_error *reterr)
 {
     char *copy;
 
@@ -48,7 +47,7 @@ static peg_status keep_usual(struct grpc_head *head, peg_str value, peg_str usua
                              peg_str *ret_value, peg_error *reterr)
 {
     if (!peg__str_eq(value, usual))
-        return keep(head, value, ret_value, reterr);
+        return keep_text(head, value, ret_value, reterr);
     if (!ret_value->ptr)
         *ret_value = usual;
     return PEG_OK;
@@ -158,7 +157,7 @@ static peg_status add_pseudo(struct grpc_head *head, peg_str name, peg_str value
 {
     switch (name.len) {
     case 5:
-        return IS(name, ":path") ? keep(head, value, &head->path, reterr) : PEG_OK;
+        return IS(name, ":path") ? keep_text(head, value, &head->path, reterr) : PEG_OK;
     case 7:
         if (IS(name, ":method"))
             return keep_usual(head, value, post, &head->method, reterr);
@@ -166,14 +165,14 @@ static peg_status add_pseudo(struct grpc_head *head, peg_str name, peg_str value
             head->http_status = parse_http_status(value);
         return PEG_OK;
     case 10:
-        return IS(name, ":authority") ? keep(head, value, &head->authority, reterr) : PEG_OK;
+        return IS(name, ":authority") ? keep_text(head, value, &head->authority, reterr) : PEG_OK;
     default: /* :scheme says nothing that we need */
         return PEG_OK;
     }
 }
 
-static peg_status add_metadata(struct grpc_head *head, peg_str name, peg_str value,
-                               peg_error *reterr)
+static peg_status add_head_metadata(struct grpc_head *head, peg_str name, peg_str value,
+                                    peg_error *reterr)
 {
     if (!grpc_metadata_is_ours(name))
         return PEG_OK;
@@ -203,7 +202,7 @@ static peg_status add_grpc(struct grpc_head *head, peg_str name, peg_str value, 
     default:
         if (IS(name, "grpc-encoding"))
             return set_encoding(head, value, reterr);
-        return add_metadata(head, name, value, reterr);
+        return add_head_metadata(head, name, value, reterr);
     }
 }
 
@@ -217,19 +216,19 @@ static peg_status add_field(struct grpc_head *head, peg_str name, peg_str value,
         return PEG_OK;
     case 4:
         /* HTTP/2 allows it in place of :authority, which comes before it if it comes. */
-        return IS(name, "host") ? keep(head, value, &head->authority, reterr)
-                                : add_metadata(head, name, value, reterr);
+        return IS(name, "host") ? keep_text(head, value, &head->authority, reterr)
+                                : add_head_metadata(head, name, value, reterr);
     case 10:
-        return IS(name, "user-agent") ? keep(head, value, &head->user_agent, reterr)
-                                      : add_metadata(head, name, value, reterr);
+        return IS(name, "user-agent") ? keep_text(head, value, &head->user_agent, reterr)
+                                      : add_head_metadata(head, name, value, reterr);
     case 12:
         return IS(name, "content-type")
                    ? keep_usual(head, value, grpc_type, &head->content_type, reterr)
-                   : add_metadata(head, name, value, reterr);
+                   : add_head_metadata(head, name, value, reterr);
     default:
         break;
     }
-    return add_metadata(head, name, value, reterr);
+    return add_head_metadata(head, name, value, reterr);
 }
 
 peg_status grpc_head_add(struct grpc_head *head, peg_str name, peg_str value, peg_error *reterr)
@@ -238,7 +237,7 @@ peg_status grpc_head_add(struct grpc_head *head, peg_str name, peg_str value, pe
     peg_status status;
 
     if (n_bytes > head->max_bytes - head->n_bytes)
-        return peg__fail(reterr, PEG_ELIMIT, "E_HEADERS_TOO_LARGE",
+        return peg__fail(reterr, PEG_ELIMIT, "E_METADATA",
                          "the headers have more than max_header_bytes = %zu bytes; send less "
                          "metadata or raise it",
                          head->max_bytes);

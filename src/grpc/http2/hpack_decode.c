@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * One field after the other, from the front of what has come of a block. Names and values are
- * handed out where they lie: in the bytes, in the table, or, unpacked, in `text`. A field whose end
- * has not come is read again from its beginning when more is there.
- */
+/* Field by field, from the front of a block. Names and values are borrowed from the bytes, the
+ * table, or, decoded, from `text`. An incomplete field is read again from its beginning. */
 
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/hpack.h"
+#include "grpc/http2/internal.h"
 
 enum { KEPT_TEXT = 512, MAX_SHIFT = 28 };
 
@@ -50,7 +46,7 @@ struct input {
 };
 
 /* GRPC_HPACK_FIELD: *ret_n is a number whose first bits are the last ones of the next byte. */
-static enum grpc_hpack_step read_number(struct input *in, uint8_t mask, uint32_t *ret_n)
+static enum grpc_hpack_step read_hpack_number(struct input *in, uint8_t mask, uint32_t *ret_n)
 {
     uint64_t n;
 
@@ -92,8 +88,8 @@ static bool make_text(struct grpc_hpack_decoder *decoder, size_t most)
     return true;
 }
 
-static enum grpc_hpack_step unpack(struct grpc_hpack_decoder *decoder, const uint8_t *bytes,
-                                   size_t len, size_t rest, peg_str *ret)
+static enum grpc_hpack_step decode_huffman(struct grpc_hpack_decoder *decoder, const uint8_t *bytes,
+                                           size_t len, size_t rest, peg_str *ret)
 {
     char *text;
     size_t text_len;
@@ -109,14 +105,14 @@ static enum grpc_hpack_step unpack(struct grpc_hpack_decoder *decoder, const uin
     return GRPC_HPACK_FIELD;
 }
 
-static enum grpc_hpack_step read_string(struct grpc_hpack_decoder *decoder, struct input *in,
-                                        peg_str *ret)
+static enum grpc_hpack_step read_hpack_string(struct grpc_hpack_decoder *decoder, struct input *in,
+                                              peg_str *ret)
 {
     const bool is_packed = in->at < in->end && *in->at & 0x80;
     const size_t rest = (size_t)(in->end - in->at);
     const uint8_t *bytes;
     uint32_t len;
-    const enum grpc_hpack_step step = read_number(in, 0x7f, &len);
+    const enum grpc_hpack_step step = read_hpack_number(in, 0x7f, &len);
 
     if (step != GRPC_HPACK_FIELD)
         return step;
@@ -125,7 +121,7 @@ static enum grpc_hpack_step read_string(struct grpc_hpack_decoder *decoder, stru
     bytes = in->at;
     in->at += len;
     if (is_packed && len > 0)
-        return unpack(decoder, bytes, len, rest, ret);
+        return decode_huffman(decoder, bytes, len, rest, ret);
     *ret = peg__strn((const char *)bytes, len);
     return GRPC_HPACK_FIELD;
 }
@@ -158,8 +154,8 @@ static enum grpc_hpack_step find_field(const struct grpc_hpack_decoder *decoder,
     return GRPC_HPACK_FIELD;
 }
 
-static enum grpc_hpack_step remember(struct grpc_hpack_decoder *decoder,
-                                     struct grpc_hpack_field *field)
+static enum grpc_hpack_step remember_field(struct grpc_hpack_decoder *decoder,
+                                           struct grpc_hpack_field *field)
 {
     const struct grpc_hpack_entry entry = {.kind = (uint8_t)field->kind};
     const size_t size = field->name.len + field->value.len + GRPC_HPACK_FIELD_BYTES;
@@ -172,18 +168,18 @@ static enum grpc_hpack_step remember(struct grpc_hpack_decoder *decoder,
 }
 
 /* A field with its value in letters, and perhaps its name. */
-static enum grpc_hpack_step read_literal(struct grpc_hpack_decoder *decoder, struct input *in,
-                                         uint8_t mask, struct grpc_hpack_field *ret_field)
+static enum grpc_hpack_step read_literal_field(struct grpc_hpack_decoder *decoder, struct input *in,
+                                               uint8_t mask, struct grpc_hpack_field *ret_field)
 {
     uint32_t number;
-    enum grpc_hpack_step step = read_number(in, mask, &number);
+    enum grpc_hpack_step step = read_hpack_number(in, mask, &number);
 
     decoder->text_len = 0;
     if (step == GRPC_HPACK_FIELD)
         step = number ? find_field(decoder, number, ret_field)
-                      : read_string(decoder, in, &ret_field->name);
+                      : read_hpack_string(decoder, in, &ret_field->name);
     if (step == GRPC_HPACK_FIELD)
-        step = read_string(decoder, in, &ret_field->value);
+        step = read_hpack_string(decoder, in, &ret_field->value);
     if (step == GRPC_HPACK_FIELD)
         ret_field->kind = grpc_field_kind_of(ret_field->name, ret_field->value);
     return step;
@@ -193,7 +189,7 @@ static enum grpc_hpack_step read_literal(struct grpc_hpack_decoder *decoder, str
 static enum grpc_hpack_step resize(struct grpc_hpack_decoder *decoder, struct input *in)
 {
     uint32_t size;
-    const enum grpc_hpack_step step = read_number(in, 0x1f, &size);
+    const enum grpc_hpack_step step = read_hpack_number(in, 0x1f, &size);
 
     if (step != GRPC_HPACK_FIELD)
         return step;
@@ -211,13 +207,13 @@ static enum grpc_hpack_step read_field(struct grpc_hpack_decoder *decoder, struc
     uint32_t number;
 
     if (first & 0x80) {
-        step = read_number(in, 0x7f, &number);
+        step = read_hpack_number(in, 0x7f, &number);
         return step == GRPC_HPACK_FIELD ? find_field(decoder, number, ret_field) : step;
     }
     if (!(first & 0x40))
-        return read_literal(decoder, in, 0x0f, ret_field);
-    step = read_literal(decoder, in, 0x3f, ret_field);
-    return step == GRPC_HPACK_FIELD ? remember(decoder, ret_field) : step;
+        return read_literal_field(decoder, in, 0x0f, ret_field);
+    step = read_literal_field(decoder, in, 0x3f, ret_field);
+    return step == GRPC_HPACK_FIELD ? remember_field(decoder, ret_field) : step;
 }
 
 enum grpc_hpack_step grpc_hpack_decode(struct grpc_hpack_decoder *decoder, const uint8_t **at,

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What gRPC sends is nearly always the same: a field is remembered by both sides the first time, or
- * the second if nobody knows it to come again, and is a byte from then on. Blocks that never change
- * are not even looked at. Letters are sent as they are: Huffman would save a third of bytes that
- * are hardly ever sent.
- */
+/* What gRPC sends is nearly always the same: a field is remembered by both sides the first time, or
+ * the second if it is unknown, and is a byte from then on. Static blocks are cached. Huffman is not
+ * used: it would save a third of bytes that are hardly ever sent. */
 
 #include "base/text/str.h"
-#include "grpc/http2/hpack.h"
-#include "grpc/http2/session.h"
+#include "grpc/http2/http2.h"
+#include "grpc/http2/internal.h"
 
 enum {
     MAX_REMEMBERED = 1024, /* bytes of a field; larger ones would push out the rest */
@@ -55,7 +52,7 @@ size_t grpc_hpack_bound(const struct grpc_field *fields, size_t n)
 
 /* ---- numbers and strings ------------------------------------------------------------------ */
 
-static uint8_t *put_number(uint8_t *to, uint8_t first, uint8_t mask, size_t n)
+static uint8_t *put_hpack_number(uint8_t *to, uint8_t first, uint8_t mask, size_t n)
 {
     if (n < mask) {
         *to++ = (uint8_t)(first | n);
@@ -68,9 +65,9 @@ static uint8_t *put_number(uint8_t *to, uint8_t first, uint8_t mask, size_t n)
     return to;
 }
 
-static uint8_t *put_string(uint8_t *to, peg_str s)
+static uint8_t *put_hpack_string(uint8_t *to, peg_str s)
 {
-    to = put_number(to, 0, 0x7f, s.len);
+    to = put_hpack_number(to, 0, 0x7f, s.len);
     if (s.len > 0)
         memcpy(to, s.ptr, s.len);
     return to + s.len;
@@ -87,7 +84,7 @@ static uint64_t eight(const char *at)
 }
 
 /* Of its ends and its length: what is found is compared. */
-static uint32_t hash_of(peg_str s, uint32_t seed)
+static uint32_t hash_text(peg_str s, uint32_t seed)
 {
     uint64_t h = seed + s.len * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -142,7 +139,7 @@ static const peg_str secret[] = {
     PEG_LIT("proxy-authorization"),
 };
 
-static bool is_one_of(peg_str name, const peg_str *names, size_t n)
+static bool is_any_name(peg_str name, const peg_str *names, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (peg__str_eq(name, names[i]))
@@ -150,7 +147,7 @@ static bool is_one_of(peg_str name, const peg_str *names, size_t n)
     }
     return false;
 }
-#define IS_ONE_OF(name, names) is_one_of(name, names, sizeof(names) / sizeof((names)[0]))
+#define IS_ONE_OF(name, names) is_any_name(name, names, sizeof(names) / sizeof((names)[0]))
 
 /* Others are remembered when they come a second time: what is different in each call is not. */
 static bool comes_again(struct grpc_hpack_encoder *encoder, uint32_t hash)
@@ -182,21 +179,21 @@ static uint8_t form_of(struct grpc_hpack_encoder *encoder, const struct grpc_fie
 static uint8_t *put_literal(uint8_t *to, uint8_t form, uint32_t name,
                             const struct grpc_field *field)
 {
-    to = put_number(to, form, form == REMEMBERED ? 0x3f : 0x0f, name);
+    to = put_hpack_number(to, form, form == REMEMBERED ? 0x3f : 0x0f, name);
     if (name == 0)
-        to = put_string(to, field->name);
-    return put_string(to, field->value);
+        to = put_hpack_string(to, field->name);
+    return put_hpack_string(to, field->value);
 }
 
-static uint8_t *put_field(struct grpc_hpack_encoder *encoder, uint8_t *to,
-                          const struct grpc_field *field)
+static uint8_t *put_hpack_field(struct grpc_hpack_encoder *encoder, uint8_t *to,
+                                const struct grpc_field *field)
 {
-    struct grpc_hpack_entry hashes = {.name_hash = hash_of(field->name, 0)};
+    struct grpc_hpack_entry hashes = {.name_hash = hash_text(field->name, 0)};
     uint32_t name = 0;
     uint32_t number = 0;
     uint8_t form;
 
-    hashes.hash = hash_of(field->value, hashes.name_hash);
+    hashes.hash = hash_text(field->value, hashes.name_hash);
     if (field->name.len > 0 && field->name.ptr[0] == ':')
         number = grpc_hpack_static_find(field->name, field->value, &name);
     if (number == 0)
@@ -204,7 +201,7 @@ static uint8_t *put_field(struct grpc_hpack_encoder *encoder, uint8_t *to,
     if (number == 0 && name == 0)
         number = grpc_hpack_static_find(field->name, field->value, &name);
     if (number)
-        return put_number(to, INDEXED, 0x7f, number);
+        return put_hpack_number(to, INDEXED, 0x7f, number);
     form = form_of(encoder, field, &hashes, name);
     /* Without memory to remember it the peer must not either. A table that is too small for it
      * would be emptied. */
@@ -221,11 +218,11 @@ static uint8_t *put_resize(struct grpc_hpack_encoder *encoder, uint8_t *to)
 {
     if (encoder->smallest < encoder->table.max_size) {
         grpc_hpack_table_resize(&encoder->table, encoder->smallest);
-        to = put_number(to, RESIZED, 0x1f, encoder->smallest);
+        to = put_hpack_number(to, RESIZED, 0x1f, encoder->smallest);
     }
     if (encoder->wanted > encoder->table.max_size) {
         grpc_hpack_table_resize(&encoder->table, encoder->wanted);
-        to = put_number(to, RESIZED, 0x1f, encoder->wanted);
+        to = put_hpack_number(to, RESIZED, 0x1f, encoder->wanted);
     }
     encoder->smallest = encoder->wanted;
     return to;
@@ -247,7 +244,7 @@ static uint8_t *put_fields(struct grpc_hpack_encoder *encoder, const struct grpc
                            size_t n, uint8_t *to)
 {
     for (size_t i = 0; i < n; i++)
-        to = put_field(encoder, to, &fields[i]);
+        to = put_hpack_field(encoder, to, &fields[i]);
     return to;
 }
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The Huffman code of RFC 7541, appendix B. It is canonical: codes of one length are numbers in a
- * row, in the order of their letters, and go on where the shorter ones ended. So all there is to
- * know of it are the letters in that order, and where each length begins.
- */
+/* The Huffman code of RFC 7541, appendix B. It is canonical: codes of one length are numbers in a
+ * row, in the order of their letters, and continue those of the shorter ones. So the letters in
+ * that order, and where each length begins, are all of it. */
 
 #include <endian.h>
 #include <string.h>
 
-#include "grpc/http2/hpack.h"
+#include "grpc/http2/internal.h"
 
 enum { END = 256, N_SYMBOLS = 257, LONGEST = 30, SHORTEST = 5, MAX_PADDING = 7 };
 
@@ -105,8 +103,8 @@ static inline void refill(struct bits *bits)
     }
 }
 
-/* The letter of a code of eight bits or more; END, which is not taken, also for one that is not
- * whole. Behind the end there are ones, as the padding is: no code but END consists of them. */
+/* The letter of a code of eight bits or more; END, which is not taken, also for an incomplete one.
+ * Behind the end there are ones, as the padding is: only END consists of them. */
 static uint16_t take_long(struct bits *bits)
 {
     const uint32_t top = (uint32_t)((bits->held | UINT64_MAX >> bits->n_held) >> 32);

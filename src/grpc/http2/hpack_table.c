@@ -2,9 +2,8 @@
 
 /* The fields that everybody knows (RFC 7541, appendix A), and those that a connection remembers. */
 
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/hpack.h"
+#include "grpc/http2/internal.h"
 
 /* ---- those that everybody knows ----------------------------------------------------------- */
 
@@ -84,8 +83,7 @@ const struct grpc_hpack_static *grpc_hpack_static_at(uint32_t number)
     return &fields[number - 1];
 }
 
-/* Pseudo-fields stand first, and the rest in the order of the alphabet: the first letter says where
- * to look. */
+/* Pseudo-fields stand first, the rest in alphabetical order: the first letter gives the place. */
 static uint32_t first_of(char letter)
 {
     static const uint8_t starts[26] = {
@@ -157,15 +155,14 @@ void grpc_hpack_table_resize(struct grpc_hpack_table *table, uint32_t max_size)
         forget_oldest(table);
 }
 
-static void put(char *to, peg_str s)
+static void copy_bytes(char *to, peg_str s)
 {
     if (s.len > 0)
         memcpy(to, s.ptr, s.len);
 }
 
-/* Room behind the newest for so many bytes. What is remembered moves to the front, or to twice as
- * much memory. */
-static peg_status make_room(struct grpc_hpack_table *table, size_t need)
+/* Space behind the newest. The fields move to the front, or to twice as much memory. */
+static peg_status make_space(struct grpc_hpack_table *table, size_t need)
 {
     const size_t tail = tail_of(table);
     const size_t live = table->head - tail;
@@ -227,15 +224,15 @@ peg_status grpc_hpack_table_add(struct grpc_hpack_table *table, peg_str name, pe
             forget_oldest(table);
         return PEG_OK;
     }
-    if (make_slot(table) || make_room(table, name.len + value.len))
+    if (make_slot(table) || make_space(table, name.len + value.len))
         return PEG_ENOMEM;
     if (is_own)
         name.ptr = table->bytes + tail_of(table) + name_at;
     entry.at = (uint16_t)(table->base + table->head);
     entry.name_len = (uint16_t)name.len;
     entry.value_len = (uint16_t)value.len;
-    put(table->bytes + table->head, name);
-    put(table->bytes + table->head + name.len, value);
+    copy_bytes(table->bytes + table->head, name);
+    copy_bytes(table->bytes + table->head + name.len, value);
     table->head += name.len + value.len;
     while (table->size + size > table->max_size)
         forget_oldest(table);

@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One HTTP/2 connection (RFC 9113): how it begins, its streams by number, how it ends. What comes:
+ * One HTTP/2 connection (RFC 9113): its beginning, its streams by number, its end. Input:
  *
  *   grpc_session_feed  session_input.c    bytes -> frames, DATA
- *                      session_frames.c   settings, windows, ends of streams
- *                      session_headers.c  blocks of headers -> heads of streams
+ *                      session_frames.c   settings, windows, headers, ends of streams
  *                      stream.c           DATA -> messages
  *
- * What goes: session_output.c, asked by grpc_session_pull().
+ * Output: session_output.c, by grpc_session_pull().
  */
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/session_internal.h"
+#include "grpc/http2/internal.h"
 
-/* Until the peer has said how many streams it takes. */
+/* Until the peer has sent how many streams it takes. */
 enum { PEER_STREAMS_AT_FIRST = 100 };
 
 /* ---- the beginning ------------------------------------------------------------------------ */
 
-static uint8_t *put_settings(const struct grpc_session *session, uint8_t *to)
+static uint8_t *put_own_settings(const struct grpc_session *session, uint8_t *to)
 {
     const struct grpc_session_options *options = &session->options;
     const struct grpc_h2_head head = {.len = 4 * GRPC_H2_SETTING_BYTES, .type = GRPC_H2_SETTINGS};
@@ -32,35 +30,29 @@ static uint8_t *put_settings(const struct grpc_session *session, uint8_t *to)
     to = grpc_h2_write_setting(to, GRPC_H2_INITIAL_WINDOW_SIZE, options->stream_window);
     to = grpc_h2_write_setting(to, GRPC_H2_MAX_HEADER_LIST_SIZE,
                                (uint32_t)options->max_header_bytes);
-    /* Nobody sends priorities. */
     to = grpc_h2_write_setting(to, GRPC_H2_NO_RFC7540_PRIORITIES, 1);
     return options->is_client
                ? grpc_h2_write_setting(to, GRPC_H2_ENABLE_PUSH, 0)
                : grpc_h2_write_setting(to, GRPC_H2_MAX_CONCURRENT_STREAMS, options->max_streams);
 }
 
-/* The first words of either side. */
-static peg_status greet(struct grpc_session *session)
+/* The first frames of either side. */
+static peg_status put_preface(struct grpc_session *session)
 {
     enum { SETTINGS_BYTES = GRPC_H2_HEAD_BYTES + 4 * GRPC_H2_SETTING_BYTES };
     const size_t preface = session->options.is_client ? GRPC_H2_PREFACE_BYTES : 0;
-    const size_t window = session->n_unsaid > 0 ? GRPC_H2_U32_FRAME_BYTES : 0;
+    const size_t window = session->n_unreturned > 0 ? GRPC_H2_U32_FRAME_BYTES : 0;
     uint8_t *to = grpc__session_control(session, preface + SETTINGS_BYTES + window);
 
     if (!to)
         return PEG_ENOMEM;
     memcpy(to, GRPC_H2_PREFACE, preface);
-    to = put_settings(session, to + preface);
+    to = put_own_settings(session, to + preface);
     if (window) {
-        grpc_h2_write_u32_frame(to, GRPC_H2_WINDOW_UPDATE, 0, (uint32_t)session->n_unsaid);
-        session->n_unsaid = 0;
+        grpc_h2_write_u32_frame(to, GRPC_H2_WINDOW_UPDATE, 0, (uint32_t)session->n_unreturned);
+        session->n_unreturned = 0;
     }
     return PEG_OK;
-}
-
-static uint32_t at_most(uint32_t n, uint32_t max)
-{
-    return n < max ? n : max;
 }
 
 peg_status grpc_session_new(const struct grpc_session_options *options,
@@ -72,8 +64,10 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     if (!session)
         return peg__fail_nomem(reterr);
     session->options = *options;
-    session->options.stream_window = at_most(options->stream_window, GRPC_H2_MAX_WINDOW);
-    session->options.session_window = at_most(options->session_window, GRPC_H2_MAX_WINDOW);
+    session->options.stream_window =
+        (uint32_t)grpc__at_most(options->stream_window, GRPC_H2_MAX_WINDOW);
+    session->options.session_window =
+        (uint32_t)grpc__at_most(options->session_window, GRPC_H2_MAX_WINDOW);
     session->events = events;
     session->user = user;
     session->buckets = session->few;
@@ -86,7 +80,7 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     session->stream_limit = session->options.stream_window > GRPC_H2_FIRST_WINDOW
                                 ? session->options.stream_window
                                 : GRPC_H2_FIRST_WINDOW;
-    session->n_unsaid = (int64_t)session->options.session_window - GRPC_H2_FIRST_WINDOW;
+    session->n_unreturned = (int64_t)session->options.session_window - GRPC_H2_FIRST_WINDOW;
     session->peer_max_streams = PEER_STREAMS_AT_FIRST;
     session->peer_stream_window = GRPC_H2_FIRST_WINDOW;
     session->peer_max_header_bytes = UINT32_MAX;
@@ -96,7 +90,7 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
     session->idle_ns = peg__mono_ns();
     grpc_hpack_decoder_init(&session->decoder);
     grpc_hpack_encoder_init(&session->encoder);
-    if (greet(session)) {
+    if (put_preface(session)) {
         grpc_session_free(session);
         return peg__fail_nomem(reterr);
     }
@@ -109,7 +103,6 @@ struct grpc_session *grpc_session_free(struct grpc_session *session)
     if (!session)
         return NULL;
     session->n_busy++; /* what the streams do now does not come back to the owner */
-    /* A server tells a client that was lost from one that canceled; a client knows it anyway. */
     while (session->streams)
         grpc__stream_closed(session->streams,
                             session->options.is_client ? GRPC_H2_CANCEL : GRPC_H2_CONNECT_ERROR);
@@ -134,7 +127,7 @@ static struct grpc_stream **bucket_of(const struct grpc_session *session, int32_
 }
 
 /* Without memory the old ones have to do. */
-static void grow(struct grpc_session *session)
+static void grow_buckets(struct grpc_session *session)
 {
     const uint32_t n_buckets = 4 * session->n_buckets;
     struct grpc_stream **buckets = peg__alloc_zero(n_buckets, sizeof(struct grpc_stream *));
@@ -158,15 +151,11 @@ void grpc__session_add(struct grpc_session *session, struct grpc_stream *stream)
     struct grpc_stream **bucket;
 
     if (session->n_streams >= 2 * (size_t)session->n_buckets)
-        grow(session);
+        grow_buckets(session);
     bucket = bucket_of(session, stream->id);
     stream->bucket_next = *bucket;
     *bucket = stream;
-    stream->prev = NULL;
-    stream->next = session->streams;
-    if (stream->next)
-        stream->next->prev = stream;
-    session->streams = stream;
+    PEG_LIST_PUSH(session->streams, stream, next, prev);
     session->n_streams++;
     session->found = stream;
 }
@@ -180,12 +169,7 @@ void grpc__session_remove(struct grpc_session *session, struct grpc_stream *stre
     *at = stream->bucket_next;
     if (session->found == stream)
         session->found = NULL;
-    if (stream->prev)
-        stream->prev->next = stream->next;
-    else
-        session->streams = stream->next;
-    if (stream->next)
-        stream->next->prev = stream->prev;
+    PEG_LIST_REMOVE(session->streams, stream, next, prev);
     session->n_streams--;
 }
 
@@ -203,7 +187,7 @@ bool grpc__session_is_idle(const struct grpc_session *session, int32_t id)
 {
     const bool is_odd = id & 1;
 
-    /* Nobody but clients begins streams. */
+    /* Only clients begin streams. */
     return !is_odd || id > (session->options.is_client ? session->last_sent_id : session->last_id);
 }
 
@@ -265,7 +249,7 @@ static void put_goaway(struct grpc_session *session, int32_t last_id, uint32_t h
     grpc_h2_put_u32(to, (uint32_t)last_id);
     grpc_h2_put_u32(to + 4, h2_error);
     memcpy(to + LAST_AND_ERROR, why, len);
-    session->has_complained |= h2_error != GRPC_H2_NO_ERROR;
+    session->has_sent_error |= h2_error != GRPC_H2_NO_ERROR;
 }
 
 void grpc__session_lose(struct grpc_session *session)
@@ -348,16 +332,16 @@ void grpc_session_ping(struct grpc_session *session)
     grpc__session_output(session);
 }
 
-/* ---- looking ------------------------------------------------------------------------------ */
+/* ---- state -------------------------------------------------------------------------------- */
 
 bool grpc_session_is_feeding(const struct grpc_session *session)
 {
     return session->n_busy > 0;
 }
 
-bool grpc_session_has_complained(const struct grpc_session *session)
+bool grpc_session_has_sent_error(const struct grpc_session *session)
 {
-    return session->has_complained;
+    return session->has_sent_error;
 }
 
 bool grpc_session_is_over(const struct grpc_session *session)
@@ -387,10 +371,10 @@ uint32_t grpc_session_peer_max_header_bytes(const struct grpc_session *session)
 
 bool grpc_session_has_new_output(struct grpc_session *session)
 {
-    const bool has_said_more = session->has_said_more;
+    const bool has_new_output = session->has_new_output;
 
-    session->has_said_more = false;
-    return has_said_more;
+    session->has_new_output = false;
+    return has_new_output;
 }
 
 size_t grpc_session_held(const struct grpc_session *session)
@@ -404,4 +388,26 @@ size_t grpc_session_memory(const struct grpc_session *session)
            session->payload.capacity + session->block.rest.capacity +
            session->decoder.table.capacity + session->decoder.text_capacity +
            session->encoder.table.capacity;
+}
+
+const char *grpc_h2_error_name(uint32_t h2_error)
+{
+    static const char *const names[] = {
+        "NO_ERROR",
+        "PROTOCOL_ERROR",
+        "INTERNAL_ERROR",
+        "FLOW_CONTROL_ERROR",
+        "SETTINGS_TIMEOUT",
+        "STREAM_CLOSED",
+        "FRAME_SIZE_ERROR",
+        "REFUSED_STREAM",
+        "CANCEL",
+        "COMPRESSION_ERROR",
+        "CONNECT_ERROR",
+        "ENHANCE_YOUR_CALM",
+        "INADEQUATE_SECURITY",
+        "HTTP_1_1_REQUIRED",
+    };
+
+    return h2_error < sizeof(names) / sizeof(names[0]) ? names[h2_error] : "an unknown error";
 }

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What whole frames say, other than DATA: settings and windows of the connection, ends of streams,
- * and fragments of headers, which go on to session_headers.c. Their sizes and places were looked at
- * before.
+ * Whole frames other than DATA: settings and windows of the connection, ends of streams, and blocks
+ * of headers, field by field into the head of their stream. Sizes and places were checked before.
+ *
+ * Whatever becomes of its stream, a whole block is read, since HPACK remembers what was in it; but
+ * at most a few times what a block may have, since one byte of it can stand for thousands.
  */
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/session_internal.h"
+#include "grpc/http2/internal.h"
 
 enum { MAX_SETTINGS = 32 }; /* in one frame */
 
 /* ---- settings ----------------------------------------------------------------------------- */
 
-/* Those that HTTP/2 knows no such value of. */
+/* False: HTTP/2 has no such value, and the session is dead. */
 static bool check_setting(struct grpc_session *session, unsigned key, uint32_t value)
 {
     switch (key) {
@@ -57,8 +60,8 @@ static bool is_too_wide(struct grpc_session *session, uint32_t size)
     return size + session->most_beyond > GRPC_H2_MAX_WINDOW;
 }
 
-/* Streams that are open are given more, or less, too. Those that waited hear of it when something
- * is to be sent, which is the case at once: these settings are answered. */
+/* Open streams are given more, or less, too. Those that wait are scheduled with the next output,
+ * which comes at once: these settings are answered. */
 static bool set_stream_window(struct grpc_session *session, uint32_t size)
 {
     if (is_too_wide(session, size)) {
@@ -100,7 +103,7 @@ static bool are_too_many(struct grpc_session *session)
     return ++session->n_settings > PEG_LIMIT_GRPC_SETTINGS + session->n_moved / BYTES_FOR_ONE;
 }
 
-static void settings_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_settings(struct grpc_session *session, const uint8_t *bytes)
 {
     const size_t len = session->frame.len;
     const struct grpc_h2_head ack = {.type = GRPC_H2_SETTINGS, .flags = GRPC_H2_ACK};
@@ -128,8 +131,8 @@ static void settings_came(struct grpc_session *session, const uint8_t *bytes)
         session->events->on_settings(session->user);
 }
 
-/* From here on the peer knows what we said first. One more than we sent is nobody's harm. */
-static void ack_came(struct grpc_session *session)
+/* From here on the peer knows our first SETTINGS. An ACK too many does no harm. */
+static void handle_ack(struct grpc_session *session)
 {
     session->has_ack = true;
     session->stream_limit = session->options.stream_window;
@@ -137,7 +140,7 @@ static void ack_came(struct grpc_session *session)
 
 /* ---- the connection ----------------------------------------------------------------------- */
 
-static void ping_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_ping(struct grpc_session *session, const uint8_t *bytes)
 {
     const struct grpc_h2_head head = {
         .len = GRPC_H2_PING_BYTES, .type = GRPC_H2_PING, .flags = GRPC_H2_ACK};
@@ -154,7 +157,7 @@ static void ping_came(struct grpc_session *session, const uint8_t *bytes)
     session->events->on_ping(session->user);
 }
 
-/* Of ours, those that the peer will not look at. */
+/* Of ours, those that the peer will not handle. */
 static struct grpc_stream *find_left_out(struct grpc_session *session, int32_t last_id)
 {
     struct grpc_stream *stream = session->streams;
@@ -164,7 +167,7 @@ static struct grpc_stream *find_left_out(struct grpc_session *session, int32_t l
     return stream;
 }
 
-static void goaway_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_goaway(struct grpc_session *session, const uint8_t *bytes)
 {
     const int32_t last_id = (int32_t)grpc_h2_u31(bytes);
     const uint32_t h2_error = grpc_h2_u32(bytes + 4);
@@ -182,7 +185,7 @@ static void goaway_came(struct grpc_session *session, const uint8_t *bytes)
         grpc__stream_closed(stream, GRPC_H2_REFUSED_STREAM);
 }
 
-static void window_of_connection_came(struct grpc_session *session, uint32_t more)
+static void handle_window_of_connection(struct grpc_session *session, uint32_t more)
 {
     if (more == 0) {
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "WINDOW_UPDATE of 0");
@@ -193,14 +196,14 @@ static void window_of_connection_came(struct grpc_session *session, uint32_t mor
         grpc__session_die(session, GRPC_H2_FLOW_CONTROL_ERROR, "WINDOW_UPDATE: too much");
 }
 
-static void window_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_window(struct grpc_session *session, const uint8_t *bytes)
 {
     const int32_t id = session->frame.id;
     const uint32_t more = grpc_h2_u31(bytes);
     struct grpc_stream *stream;
 
     if (id == 0) {
-        window_of_connection_came(session, more);
+        handle_window_of_connection(session, more);
         return;
     }
     if (grpc__session_is_idle(session, id)) {
@@ -243,7 +246,7 @@ static void count_reset(struct grpc_session *session)
         grpc__session_flooded(session, "RST_STREAM (reset_burst, reset_per_s)");
 }
 
-static void reset_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_reset(struct grpc_session *session, const uint8_t *bytes)
 {
     const int32_t id = session->frame.id;
     struct grpc_stream *stream;
@@ -278,8 +281,259 @@ void grpc__session_remote_end(struct grpc_session *session, int32_t id)
 
 /* ---- headers ------------------------------------------------------------------------------ */
 
+enum { KEPT_REST = 256 };
+
+static const char too_large[] = "headers that are far too large "
+                                "(max_header_bytes, PEG_LIMIT_GRPC_HEADER_TIMES)";
+
+/* ---- whose block it is -------------------------------------------------------------------- */
+
+static enum grpc_block_kind open_stream(struct grpc_session *session, int32_t id)
+{
+    struct grpc_stream *stream;
+
+    grpc__session_made_progress(session);
+    stream = session->events->on_stream(session->user);
+    if (!stream) {
+        grpc__session_reset_id(session, id, GRPC_H2_REFUSED_STREAM);
+        return GRPC_BLOCK_IGNORED;
+    }
+    session->last_taken_id = id;
+    grpc__stream_attach(stream, session, id);
+    return GRPC_BLOCK_REQUEST;
+}
+
+/* A stream that the client begins. One beyond the limit is an error once the client has seen it. */
+static enum grpc_block_kind take_request(struct grpc_session *session, int32_t id)
+{
+    if (!(id & 1)) {
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "HEADERS on a stream that is even");
+        return GRPC_BLOCK_IGNORED;
+    }
+    /* Trailers of a stream that we ended first may be late. They are checked nevertheless. */
+    if (id <= session->last_id)
+        return grpc__session_may_be_late(session, id) ? GRPC_BLOCK_TRAILERS : GRPC_BLOCK_IGNORED;
+    grpc__session_note_begun(session, id);
+    if (session->has_goaway)
+        return GRPC_BLOCK_IGNORED;
+    if (session->n_streams < session->options.max_streams)
+        return open_stream(session, id);
+    if (session->has_ack) {
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "more streams than agreed");
+        return GRPC_BLOCK_IGNORED;
+    }
+    grpc__session_reset_id(session, id, GRPC_H2_REFUSED_STREAM);
+    grpc__session_count_invalid(session);
+    return GRPC_BLOCK_IGNORED;
+}
+
+static enum grpc_block_kind kind_of_block(struct grpc_session *session, int32_t id)
+{
+    struct grpc_stream *stream = grpc__session_find(session, id);
+    const bool is_client = session->options.is_client;
+
+    if (is_client && grpc__session_is_idle(session, id)) {
+        grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "HEADERS on a stream that is idle");
+        return GRPC_BLOCK_IGNORED;
+    }
+    if (!stream)
+        return is_client ? GRPC_BLOCK_IGNORED : take_request(session, id);
+    if (stream->must_reset)
+        return GRPC_BLOCK_IGNORED;
+    if (stream->remote_ended) {
+        grpc__session_die(session, GRPC_H2_STREAM_CLOSED, "HEADERS after the end of a stream");
+        return GRPC_BLOCK_IGNORED;
+    }
+    grpc__session_made_progress(session);
+    if (!is_client)
+        return GRPC_BLOCK_TRAILERS;
+    /* The answer to a call of ours, or what ends its messages. */
+    grpc_head_init(&stream->head, stream->arena, session->options.max_header_bytes);
+    return stream->has_final ? GRPC_BLOCK_TRAILERS : GRPC_BLOCK_RESPONSE;
+}
+
+static void begin_block(struct grpc_session *session)
+{
+    struct grpc__incoming *block = &session->block;
+    const struct grpc_h2_head *frame = &session->frame;
+    const enum grpc_block_kind kind = kind_of_block(session, frame->id);
+
+    block->id = frame->id;
+    block->ends_stream = frame->flags & GRPC_H2_END_STREAM;
+    block->n_frames = 0;
+    block->n_bytes = 0;
+    grpc_block_check_begin(&block->check, kind);
+    grpc_hpack_decode_begin(&session->decoder);
+}
+
+/* ---- its fields --------------------------------------------------------------------------- */
+
+static void add_to_head(struct grpc_session *session, const struct grpc_hpack_field *field)
+{
+    struct grpc_stream *stream = grpc__session_find(session, session->block.id);
+    peg_error error;
+    peg_status status;
+
+    if (!stream || stream->is_broken || stream->must_reset)
+        return;
+    /* What a client sends behind its messages means nothing in gRPC. */
+    if (stream->has_head && !session->options.is_client)
+        return;
+    status = grpc_head_add(&stream->head, field->name, field->value, &error);
+    if (status)
+        grpc__stream_broke(stream, status == PEG_EPARSE ? GRPC_INTERNAL : GRPC_RESOURCE_EXHAUSTED,
+                           &error);
+}
+
+/* See grpc_field_trim(). */
+static void trim_field(const struct grpc_session *session, struct grpc_hpack_field *field)
+{
+    const peg_str trimmed = grpc_field_trim(field->value);
+
+    if (trimmed.len < field->value.len && !session->options.is_client)
+        field->kind = GRPC_FIELD_BAD;
+    field->value = trimmed;
+}
+
+static void handle_field(struct grpc_session *session, struct grpc_hpack_field *field)
+{
+    struct grpc__incoming *block = &session->block;
+
+    block->n_bytes += field->name.len + field->value.len + GRPC_HPACK_FIELD_BYTES;
+    if (block->n_bytes / PEG_LIMIT_GRPC_HEADER_TIMES > session->options.max_header_bytes) {
+        grpc__session_flooded(session, too_large);
+        return;
+    }
+    if (block->check.kind == GRPC_BLOCK_IGNORED || block->check.is_bad)
+        return;
+    if (field->kind < GRPC_FIELD_AUTHORITY)
+        trim_field(session, field);
+    if (grpc_block_check_add(&block->check, field->kind, field->value))
+        add_to_head(session, field);
+}
+
+/* ---- its end ------------------------------------------------------------------------------ */
+
+static void note_block(struct grpc_stream *stream, const struct grpc_block_check *check)
+{
+    if (check->kind == GRPC_BLOCK_TRAILERS)
+        return;
+    stream->content_length = check->content_length;
+    stream->has_final = check->http_status >= 200;
+}
+
+static void fail_block(struct grpc_session *session, struct grpc_stream *stream, int32_t id)
+{
+    if (stream) {
+        grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
+    } else if (session->block.check.kind == GRPC_BLOCK_TRAILERS) {
+        grpc__session_reset_id(session, id, GRPC_H2_PROTOCOL_ERROR);
+        grpc__session_count_invalid(session);
+    }
+}
+
+static void end_block(struct grpc_session *session)
+{
+    const struct grpc__incoming *block = &session->block;
+    const int32_t id = block->id;
+    struct grpc_stream *stream = grpc__session_find(session, id);
+
+    session->block.id = 0;
+    grpc_hpack_decode_end(&session->decoder);
+    if (block->check.kind == GRPC_BLOCK_IGNORED || (stream && stream->must_reset))
+        return;
+    if (!grpc_block_check_end(&block->check, block->ends_stream)) {
+        fail_block(session, stream, id);
+        return;
+    }
+    if (!stream)
+        return;
+    note_block(stream, &block->check);
+    if (block->ends_stream && stream->content_length >= 0 &&
+        stream->n_body != stream->content_length) {
+        grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
+        return;
+    }
+    grpc__stream_head_done(stream, block->ends_stream);
+    if (block->ends_stream)
+        grpc__session_remote_end(session, id);
+}
+
+/* ---- its bytes ---------------------------------------------------------------------------- */
+
+/* True: all of them were taken, but for the beginning of a field. */
+static bool take_fields(struct grpc_session *session, const uint8_t **at, const uint8_t *end)
+{
+    while (!session->is_dead) {
+        struct grpc_hpack_field field;
+
+        switch (grpc_hpack_decode(&session->decoder, at, end, &field)) {
+        case GRPC_HPACK_FIELD:
+            handle_field(session, &field);
+            break;
+        case GRPC_HPACK_MORE:
+            return true;
+        case GRPC_HPACK_NOMEM:
+            grpc__session_lose(session);
+            return false;
+        default:
+            grpc__session_die(session, GRPC_H2_COMPRESSION_ERROR, "the headers are no HPACK");
+            return false;
+        }
+    }
+    return false;
+}
+
+static void keep_rest(struct grpc_session *session, const uint8_t *at, size_t len)
+{
+    struct peg__buf *rest = &session->block.rest;
+
+    if (len > PEG_LIMIT_GRPC_HEADER_TIMES * session->options.max_header_bytes) {
+        grpc__session_flooded(session, too_large);
+        return;
+    }
+    if (rest->len > 0 && len > 0)
+        memmove(rest->ptr, at, len);
+    else
+        peg__buf_add(rest, at, len);
+    rest->len = len;
+    if (rest->status)
+        grpc__session_lose(session);
+}
+
+static void take_block(struct grpc_session *session, const uint8_t *bytes, size_t len, bool is_last)
+{
+    struct peg__buf *rest = &session->block.rest;
+    const uint8_t *at = bytes;
+    const uint8_t *end = bytes + len;
+
+    if (rest->len > 0) {
+        peg__buf_add(rest, bytes, len);
+        if (rest->status) {
+            grpc__session_lose(session);
+            return;
+        }
+        at = (const uint8_t *)rest->ptr;
+        end = at + rest->len;
+    }
+    if (!take_fields(session, &at, end))
+        return;
+    if (!is_last) {
+        keep_rest(session, at, (size_t)(end - at));
+        return;
+    }
+    if (at < end) {
+        grpc__session_die(session, GRPC_H2_COMPRESSION_ERROR, "the headers are cut off");
+        return;
+    }
+    if (rest->capacity > KEPT_REST)
+        peg__buf_free(rest);
+    peg__buf_clear(rest);
+    end_block(session);
+}
+
 /* Takes padding and priority off. */
-static void headers_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_headers(struct grpc_session *session, const uint8_t *bytes)
 {
     const uint8_t flags = session->frame.flags;
     const size_t padding = flags & GRPC_H2_PADDED && session->frame.len > 0 ? bytes[0] : 0;
@@ -294,51 +548,50 @@ static void headers_came(struct grpc_session *session, const uint8_t *bytes)
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "HEADERS: more padding than bytes");
         return;
     }
-    grpc__block_begin(session);
+    begin_block(session);
     if (!session->is_dead)
-        grpc__block_take(session, bytes + before, session->frame.len - before - padding,
-                         flags & GRPC_H2_END_HEADERS);
+        take_block(session, bytes + before, session->frame.len - before - padding,
+                   flags & GRPC_H2_END_HEADERS);
 }
 
-static void continuation_came(struct grpc_session *session, const uint8_t *bytes)
+static void handle_continuation(struct grpc_session *session, const uint8_t *bytes)
 {
     if (++session->block.n_frames > PEG_LIMIT_GRPC_CONTINUATIONS)
         grpc__session_flooded(session, "CONTINUATION (PEG_LIMIT_GRPC_CONTINUATIONS)");
     else
-        grpc__block_take(session, bytes, session->frame.len,
-                         session->frame.flags & GRPC_H2_END_HEADERS);
+        take_block(session, bytes, session->frame.len, session->frame.flags & GRPC_H2_END_HEADERS);
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
 
-void grpc__frame_came(struct grpc_session *session, const uint8_t *bytes)
+void grpc__session_handle_frame(struct grpc_session *session, const uint8_t *bytes)
 {
     switch (session->frame.type) {
     case GRPC_H2_HEADERS:
-        headers_came(session, bytes);
+        handle_headers(session, bytes);
         break;
     case GRPC_H2_RST_STREAM:
-        reset_came(session, bytes);
+        handle_reset(session, bytes);
         break;
     case GRPC_H2_SETTINGS:
         if (session->frame.flags & GRPC_H2_ACK)
-            ack_came(session);
+            handle_ack(session);
         else
-            settings_came(session, bytes);
+            handle_settings(session, bytes);
         break;
     case GRPC_H2_PING:
-        ping_came(session, bytes);
+        handle_ping(session, bytes);
         break;
     case GRPC_H2_GOAWAY:
-        goaway_came(session, bytes);
+        handle_goaway(session, bytes);
         break;
     case GRPC_H2_WINDOW_UPDATE:
-        window_came(session, bytes);
+        handle_window(session, bytes);
         break;
     case GRPC_H2_CONTINUATION:
-        continuation_came(session, bytes);
+        handle_continuation(session, bytes);
         break;
-    default: /* PRIORITY, and those that nobody knows */
+    default: /* PRIORITY, and unknown ones */
         break;
     }
 }

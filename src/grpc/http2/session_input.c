@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bytes that came, frame by frame. DATA is handed on as it comes; other frames are looked at when
- * they are whole, mostly where they lie. What the peer may not do to a stream costs that stream,
- * what it may not do at all the connection (RFC 9113, 5.4). Frames for streams that are gone are
- * taken and forgotten. Each event of an owner may drop its stream, so it is looked up again after
- * one.
+ * Input, frame by frame. DATA is delivered as it comes; other frames are handled when they are
+ * whole, mostly in place. What the peer may not do to a stream costs that stream, what it may not
+ * do at all the connection (RFC 9113, 5.4). Frames for streams that are gone are ignored. Each
+ * event of an owner may drop its stream, so it is looked up again after one.
  */
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/session_internal.h"
+#include "grpc/http2/internal.h"
 
 enum { KEPT_PAYLOAD = 256 }; /* memory for the next frame that comes in two pieces */
 
@@ -21,27 +20,15 @@ struct input {
     size_t len;
 };
 
-static void skip(struct input *in, size_t n)
+static void skip_input(struct input *in, size_t n)
 {
     in->at += n;
     in->len -= n;
 }
 
-static size_t at_most(size_t n, size_t max)
-{
-    return n < max ? n : max;
-}
-
-/* A call or a message came or went: frames between them are forgiven. */
-void grpc__session_made_progress(struct grpc_session *session)
-{
-    session->n_idle_frames = 0;
-    session->n_idle_bytes = 0;
-}
-
 /* ---- DATA --------------------------------------------------------------------------------- */
 
-/* The stream that it is for; NULL: nobody takes it. */
+/* NULL: it is ignored, or fails the stream or the session. */
 static struct grpc_stream *find_for_data(struct grpc_session *session)
 {
     const struct grpc_h2_head *frame = &session->frame;
@@ -67,7 +54,7 @@ static struct grpc_stream *find_for_data(struct grpc_session *session)
             grpc__session_fail_stream(session, stream, GRPC_H2_PROTOCOL_ERROR);
         return NULL;
     }
-    if (stream->n_unsaid + frame->len > session->stream_limit) {
+    if (stream->n_unreturned + frame->len > session->stream_limit) {
         grpc__session_fail_stream(session, stream, GRPC_H2_FLOW_CONTROL_ERROR);
         return NULL;
     }
@@ -83,15 +70,15 @@ static void begin_data(struct grpc_session *session)
     session->left = frame->len;
     session->padding = 0;
     session->has_padding = frame->flags & GRPC_H2_PADDED;
-    if (session->n_unsaid + frame->len > session->options.session_window) {
+    if (session->n_unreturned + frame->len > session->options.session_window) {
         grpc__session_die(session, GRPC_H2_FLOW_CONTROL_ERROR, "DATA beyond the window");
         return;
     }
-    session->n_unsaid += frame->len;
+    session->n_unreturned += frame->len;
     session->input = GRPC__INPUT_DATA;
     stream = find_for_data(session);
     if (stream)
-        stream->n_unsaid += frame->len;
+        stream->n_unreturned += frame->len;
     if (session->has_padding && frame->len == 0)
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA: padding without its length");
 }
@@ -103,7 +90,7 @@ static void take_padding(struct grpc_session *session, struct input *in)
     session->has_padding = false;
     session->padding = in->at[0];
     session->left--;
-    skip(in, 1);
+    skip_input(in, 1);
     if (session->padding > session->left) {
         grpc__session_die(session, GRPC_H2_PROTOCOL_ERROR, "DATA: more padding than bytes");
         return;
@@ -145,17 +132,17 @@ static void step_data(struct grpc_session *session, struct input *in)
         take_padding(session, in);
     if (session->is_dead)
         return;
-    n = at_most(session->left, in->len);
+    n = grpc__at_most(session->left, in->len);
     if (n > 0) {
         const uint8_t *bytes = in->at;
 
         session->left -= n;
-        skip(in, n);
+        skip_input(in, n);
         take_data(session, bytes, n);
     }
-    n = session->left == 0 ? at_most(session->padding, in->len) : 0;
+    n = session->left == 0 ? grpc__at_most(session->padding, in->len) : 0;
     session->padding -= n;
-    skip(in, n);
+    skip_input(in, n);
     if (session->left == 0 && session->padding == 0 && !session->has_padding)
         end_data(session);
 }
@@ -180,7 +167,7 @@ static const struct rule {
     [GRPC_H2_CONTINUATION] = {ON_STREAM, 0, GRPC_H2_FRAME_BYTES},
 };
 
-static bool is_known(const struct grpc_h2_head *frame)
+static bool has_known_type(const struct grpc_h2_head *frame)
 {
     return frame->type < sizeof(rules) / sizeof(rules[0]);
 }
@@ -220,7 +207,7 @@ static bool check_frame(struct grpc_session *session)
         error = GRPC_H2_FRAME_SIZE_ERROR;
     } else if ((block->id != 0 || frame->type == GRPC_H2_CONTINUATION) && !goes_on) {
         why = "headers are not ended by CONTINUATION";
-    } else if (is_known(frame)) {
+    } else if (has_known_type(frame)) {
         why = check_rules(frame, &error);
     }
     if (why)
@@ -229,15 +216,14 @@ static bool check_frame(struct grpc_session *session)
 }
 
 /* The payload is whole. */
-static void whole_frame(struct grpc_session *session, const uint8_t *bytes)
+static void handle_frame(struct grpc_session *session, const uint8_t *bytes)
 {
     session->input = GRPC__INPUT_HEAD;
-    grpc__frame_came(session, bytes);
+    grpc__session_handle_frame(session, bytes);
 }
 
-/* Frames that carry neither a call nor a message: a peer that sends nothing else costs us time for
- * nothing. Those that it needs for what we send are forgiven by stream_send.c, and those that take
- * their time here. */
+/* Frames that carry neither a call nor a message waste our time. Those that the peer needs for our
+ * output are forgiven by grpc__stream_took(), those that come slowly here. */
 static bool is_idle_flood(struct grpc_session *session)
 {
     int64_t now_ns;
@@ -254,8 +240,7 @@ static bool is_idle_flood(struct grpc_session *session)
     return false;
 }
 
-/* Streams that begin after our final GOAWAY are not taken: the client has sent them before it read
- * the GOAWAY, or does not care. */
+/* Streams that begin after our final GOAWAY are ignored. */
 static bool is_unwanted_flood(struct grpc_session *session)
 {
     if (!session->has_goaway || session->options.is_client ||
@@ -279,10 +264,10 @@ static void begin_frame(struct grpc_session *session, const uint8_t *head)
         grpc__session_flooded(session, "streams after GOAWAY (PEG_LIMIT_GRPC_UNWANTED_BYTES)");
     else if (session->frame.type == GRPC_H2_DATA)
         begin_data(session);
-    else if (!is_known(&session->frame))
+    else if (!has_known_type(&session->frame))
         session->input = GRPC__INPUT_SKIPPED;
     else if (session->frame.len == 0)
-        whole_frame(session, head);
+        handle_frame(session, head);
     else
         session->input = GRPC__INPUT_PAYLOAD;
 }
@@ -292,11 +277,11 @@ static void begin_frame(struct grpc_session *session, const uint8_t *head)
 /* Gathers what comes in pieces; true when so many are there. */
 static bool gather_head(struct grpc_session *session, struct input *in, size_t want)
 {
-    const size_t n = at_most(want - session->n_head, in->len);
+    const size_t n = grpc__at_most(want - session->n_head, in->len);
 
     memcpy(session->head + session->n_head, in->at, n);
     session->n_head += n;
-    skip(in, n);
+    skip_input(in, n);
     return session->n_head == want;
 }
 
@@ -317,7 +302,7 @@ static void step_head(struct grpc_session *session, struct input *in)
     if (session->n_head == 0 && in->len >= GRPC_H2_HEAD_BYTES) {
         const uint8_t *head = in->at;
 
-        skip(in, GRPC_H2_HEAD_BYTES);
+        skip_input(in, GRPC_H2_HEAD_BYTES);
         begin_frame(session, head);
     } else if (gather_head(session, in, GRPC_H2_HEAD_BYTES)) {
         begin_frame(session, session->head);
@@ -332,12 +317,12 @@ static void step_head(struct grpc_session *session, struct input *in)
 static void step_payload(struct grpc_session *session, struct input *in)
 {
     struct peg__buf *payload = &session->payload;
-    const size_t n = at_most(session->frame.len - payload->len, in->len);
+    const size_t n = grpc__at_most(session->frame.len - payload->len, in->len);
     const uint8_t *bytes = in->at;
 
-    skip(in, n);
+    skip_input(in, n);
     if (n == session->frame.len) {
-        whole_frame(session, bytes);
+        handle_frame(session, bytes);
         return;
     }
     peg__buf_add(payload, bytes, n);
@@ -347,7 +332,7 @@ static void step_payload(struct grpc_session *session, struct input *in)
     }
     if (payload->len < session->frame.len)
         return;
-    whole_frame(session, (const uint8_t *)payload->ptr);
+    handle_frame(session, (const uint8_t *)payload->ptr);
     if (payload->capacity > KEPT_PAYLOAD)
         peg__buf_free(payload);
     peg__buf_clear(payload);
@@ -355,15 +340,15 @@ static void step_payload(struct grpc_session *session, struct input *in)
 
 static void step_skipped(struct grpc_session *session, struct input *in)
 {
-    const size_t n = at_most(session->left, in->len);
+    const size_t n = grpc__at_most(session->left, in->len);
 
     session->left -= n;
-    skip(in, n);
+    skip_input(in, n);
     if (session->left == 0)
         session->input = GRPC__INPUT_HEAD;
 }
 
-static void step(struct grpc_session *session, struct input *in)
+static void take_step(struct grpc_session *session, struct input *in)
 {
     switch (session->input) {
     case GRPC__INPUT_PREFACE:
@@ -399,7 +384,7 @@ peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes,
 
     session->n_busy++;
     while (in.len > 0 && !session->is_dead && !session->is_lost)
-        step(session, &in);
+        take_step(session, &in);
     session->n_busy--;
     if (session->is_lost)
         return peg__fail_nomem(reterr);

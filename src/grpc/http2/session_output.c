@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What goes out, in this order: what is left of a block of headers that had no room, frames of the
+ * Output, in this order: what is left of a block of headers that did not fit, frames of the
  * connection, new calls, streams with something that needs no window, and then, while that of the
- * connection is open, streams with messages, each a frame at its turn. A stream that cannot send
- * waits for its own window, or has nothing, and costs nothing. An answer that is whole (headers,
- * message, trailers) is written in one turn; DATA is copied once, from the stream's `out` and what
- * it shares.
+ * connection is open, streams with messages, a frame each in rotation. A stream that waits for its
+ * own window, or has nothing to send, costs nothing. A whole answer (headers, message, trailers) is
+ * written at once; DATA is copied once, from the stream's `out` and what it shares.
  */
 
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/session_internal.h"
+#include "grpc/http2/internal.h"
 
 enum {
-    LEAST = 2 * GRPC_H2_U32_FRAME_BYTES, /* room with which a stream begins its turn */
+    LEAST = 2 * GRPC_H2_U32_FRAME_BYTES, /* space with which a stream begins to send */
     /* Ours: what a program may add as headers, trailers and details, all in one block and in base
      * 64, and the protocol's own beside it. */
     MAX_BLOCK = 5 * PEG_LIMIT_GRPC_METADATA_BYTES,
-    LITTLE = 256, /* room for which a frame is not cut */
+    LITTLE = 256, /* space for which a frame is not cut */
     KEPT_CONTROL = 512,
 };
 
@@ -31,30 +29,17 @@ void grpc__stream_leave_queue(struct grpc_stream *stream)
 
     if (!queue)
         return;
-    if (stream->queue_prev)
-        stream->queue_prev->queue_next = stream->queue_next;
-    else
-        queue->first = stream->queue_next;
-    if (stream->queue_next)
-        stream->queue_next->queue_prev = stream->queue_prev;
-    else
-        queue->last = stream->queue_prev;
+    PEG_QUEUE_REMOVE(queue, stream, queue_next, queue_prev);
     stream->queue = NULL;
 }
 
 static void join_queue(struct grpc_stream *stream, struct grpc__queue *queue)
 {
     stream->queue = queue;
-    stream->queue_next = NULL;
-    stream->queue_prev = queue->last;
-    if (queue->last)
-        queue->last->queue_next = stream;
-    else
-        queue->first = stream;
-    queue->last = stream;
+    PEG_QUEUE_APPEND(queue, stream, queue_next, queue_prev);
 }
 
-static struct grpc__queue *place_of(const struct grpc_stream *stream)
+static struct grpc__queue *queue_for(const struct grpc_stream *stream)
 {
     struct grpc_session *session = stream->session;
 
@@ -75,7 +60,7 @@ static struct grpc__queue *place_of(const struct grpc_stream *stream)
 
 void grpc__stream_schedule(struct grpc_stream *stream)
 {
-    struct grpc__queue *queue = place_of(stream);
+    struct grpc__queue *queue = queue_for(stream);
 
     if (queue == stream->queue)
         return;
@@ -84,18 +69,17 @@ void grpc__stream_schedule(struct grpc_stream *stream)
         join_queue(stream, queue);
 }
 
-/* It had its turn. */
-static void go_behind(struct grpc_stream *stream)
+/* Behind the others that send. */
+static void requeue(struct grpc_stream *stream)
 {
-    struct grpc__queue *queue = place_of(stream);
+    struct grpc__queue *queue = queue_for(stream);
 
     grpc__stream_leave_queue(stream);
     if (queue)
         join_queue(stream, queue);
 }
 
-/* The peer gave every stream more. However often it said so since, and however many there are that
- * have nothing to send, it is done once for those that waited. */
+/* The peer gave every stream more: schedules those that waited, once for all such SETTINGS. */
 static void take_wider_windows(struct grpc_session *session)
 {
     struct grpc_stream *next;
@@ -107,11 +91,11 @@ static void take_wider_windows(struct grpc_session *session)
     }
 }
 
-/* ---- room --------------------------------------------------------------------------------- */
+/* ---- space --------------------------------------------------------------------------------- */
 
 void grpc__session_output(struct grpc_session *session)
 {
-    /* Whoever feeds looks for output afterwards, as it must. */
+    /* The caller of feed checks for output afterwards. */
     if (session->n_busy == 0)
         session->events->on_output(session->user);
 }
@@ -139,18 +123,18 @@ uint8_t *grpc__session_answer(struct grpc_session *session, size_t len)
 {
     if (session->control.len - session->control_sent <= PEG_LIMIT_GRPC_CONTROL_BYTES)
         return grpc__session_control(session, len);
-    grpc__session_flooded(session, "what has to be answered, and does not read the answers "
+    grpc__session_flooded(session, "frames that need an answer, and does not read the answers "
                                    "(PEG_LIMIT_GRPC_CONTROL_BYTES)");
     return NULL;
 }
 
-static size_t room_of(const struct grpc_session *session)
+static size_t free_bytes(const struct grpc_session *session)
 {
     return session->out_max - session->out_len;
 }
 
 /* The place of a frame that fits. */
-static uint8_t *put(struct grpc_session *session, size_t len)
+static uint8_t *reserve_frame(struct grpc_session *session, size_t len)
 {
     uint8_t *to = session->out + session->out_len;
 
@@ -163,9 +147,9 @@ static bool put_readied(struct grpc_session *session, struct peg__buf *buf, size
                         size_t kept)
 {
     const size_t waits = buf->len - *sent;
-    const size_t n = waits < room_of(session) ? waits : room_of(session);
+    const size_t n = waits < free_bytes(session) ? waits : free_bytes(session);
 
-    memcpy(put(session, n), buf->ptr + *sent, n);
+    memcpy(reserve_frame(session, n), buf->ptr + *sent, n);
     *sent += n;
     if (n < waits)
         return false;
@@ -179,8 +163,8 @@ static bool put_readied(struct grpc_session *session, struct peg__buf *buf, size
 /* ---- blocks of headers -------------------------------------------------------------------- */
 
 /* A block that does not fit is written apart, and handed over piece by piece. */
-static bool spill(struct grpc_session *session, int32_t id, const struct grpc_block *block,
-                  size_t bound, uint8_t flags)
+static bool spill_block(struct grpc_session *session, int32_t id, const struct grpc_block *block,
+                        size_t bound, uint8_t flags)
 {
     const size_t n_frames = bound / GRPC_H2_FRAME_BYTES + 1;
     PEG_CLEANUP(peg__freep) uint8_t *bytes = peg__alloc(bound);
@@ -219,8 +203,8 @@ enum put {
     TOO_LARGE,
 };
 
-static enum put put_block(struct grpc_session *session, int32_t id, const struct grpc_block *block,
-                          uint8_t flags)
+static enum put put_header_block(struct grpc_session *session, int32_t id,
+                                 const struct grpc_block *block, uint8_t flags)
 {
     const size_t bound = grpc_hpack_bound(block->fields, block->n);
     const size_t need = GRPC_H2_HEAD_BYTES + bound;
@@ -230,10 +214,10 @@ static enum put put_block(struct grpc_session *session, int32_t id, const struct
 
     if (bound > MAX_BLOCK)
         return TOO_LARGE;
-    if (need > room_of(session) || bound > GRPC_H2_FRAME_BYTES) {
+    if (need > free_bytes(session) || bound > GRPC_H2_FRAME_BYTES) {
         if (need <= session->out_max && bound <= GRPC_H2_FRAME_BYTES && session->out_len > 0)
             return NO_ROOM;
-        return spill(session, id, block, bound, flags) ? PUT : NO_ROOM;
+        return spill_block(session, id, block, bound, flags) ? PUT : NO_ROOM;
     }
     to = session->out + session->out_len;
     head.len = (uint32_t)grpc_hpack_encode(&session->encoder, block->fields, block->n,
@@ -243,11 +227,11 @@ static enum put put_block(struct grpc_session *session, int32_t id, const struct
     return PUT;
 }
 
-/* ---- one stream: a turn. Each of these returns false if there was no room ----------------- */
+/* ---- one stream. Each of these returns false if it did not fit ----------------------------- */
 
-/* The last of it was written. A server that has answered does not wait for a client that goes on
- * talking. The stream may be gone afterwards. */
-static void sent_end(struct grpc_session *session, struct grpc_stream *stream)
+/* The last of it was written. A server that has answered does not wait for the client's end. The
+ * stream may be gone afterwards. */
+static void note_end_sent(struct grpc_session *session, struct grpc_stream *stream)
 {
     stream->has_sent_end = true;
     if (stream->remote_ended) {
@@ -258,11 +242,11 @@ static void sent_end(struct grpc_session *session, struct grpc_stream *stream)
         stream->must_reset = true;
         stream->reset_code = GRPC_H2_NO_ERROR;
     }
-    go_behind(stream);
+    requeue(stream);
 }
 
 /* A block that cannot be sent would leave its stream open for ever. */
-static bool give_up(struct grpc_stream *stream)
+static bool reset_unsendable(struct grpc_stream *stream)
 {
     stream->must_reset = true;
     stream->reset_code = GRPC_H2_INTERNAL_ERROR;
@@ -270,11 +254,11 @@ static bool give_up(struct grpc_stream *stream)
     return true;
 }
 
-/* A stream that the peer never heard of ends without a word. */
+/* A stream that the peer does not know ends without a frame. */
 static bool write_reset(struct grpc_session *session, struct grpc_stream *stream)
 {
     if (stream->has_begun || !session->options.is_client)
-        grpc_h2_write_u32_frame(put(session, GRPC_H2_U32_FRAME_BYTES), GRPC_H2_RST_STREAM,
+        grpc_h2_write_u32_frame(reserve_frame(session, GRPC_H2_U32_FRAME_BYTES), GRPC_H2_RST_STREAM,
                                 stream->id, stream->reset_code);
     grpc__stream_closed(stream, stream->reset_code);
     return true;
@@ -283,9 +267,9 @@ static bool write_reset(struct grpc_session *session, struct grpc_stream *stream
 static void write_window(struct grpc_session *session, struct grpc_stream *stream)
 {
     stream->owes_window = false;
-    grpc_h2_write_u32_frame(put(session, GRPC_H2_U32_FRAME_BYTES), GRPC_H2_WINDOW_UPDATE,
+    grpc_h2_write_u32_frame(reserve_frame(session, GRPC_H2_U32_FRAME_BYTES), GRPC_H2_WINDOW_UPDATE,
                             stream->id, stream->n_free);
-    stream->n_unsaid -= stream->n_free;
+    stream->n_unreturned -= stream->n_free;
     stream->n_free = 0;
 }
 
@@ -308,7 +292,7 @@ static void write_data(struct grpc_session *session, struct grpc_stream *stream,
                                       .type = GRPC_H2_DATA,
                                       .flags = is_end ? GRPC_H2_END_STREAM : 0,
                                       .id = stream->id};
-    uint8_t *to = grpc_h2_write_head(put(session, GRPC_H2_HEAD_BYTES + n), &head);
+    uint8_t *to = grpc_h2_write_head(reserve_frame(session, GRPC_H2_HEAD_BYTES + n), &head);
 
     copy_waiting(stream, to, n);
     stream->window_beyond -= (int64_t)n;
@@ -320,23 +304,24 @@ static bool write_end(struct grpc_session *session, struct grpc_stream *stream)
 {
     if (!stream->trailers) {
         write_data(session, stream, 0, true);
-        sent_end(session, stream);
+        note_end_sent(session, stream);
         return true;
     }
-    switch (put_block(session, stream->id, stream->trailers, GRPC_H2_END_STREAM)) {
+    switch (put_header_block(session, stream->id, stream->trailers, GRPC_H2_END_STREAM)) {
     case PUT:
-        session->has_said_more = true;
-        sent_end(session, stream);
+        session->has_new_output = true;
+        note_end_sent(session, stream);
         return true;
     case NO_ROOM:
         return false;
     default:
-        return give_up(stream);
+        return reset_unsendable(stream);
     }
 }
 
-/* How much of its messages can go now; there is room for so many bytes. */
-static size_t fit(const struct grpc_session *session, const struct grpc_stream *stream, size_t room)
+/* How much of its messages can go now, into so many bytes. */
+static size_t sendable_bytes(const struct grpc_session *session, const struct grpc_stream *stream,
+                             size_t room)
 {
     const int64_t own = grpc__stream_window(stream);
     const int64_t window = own < session->window ? own : session->window;
@@ -352,19 +337,19 @@ static size_t fit(const struct grpc_session *session, const struct grpc_stream *
 }
 
 /* Some of it is gone. The stream may be gone afterwards. */
-static void sent_some(struct grpc_stream *stream, size_t n)
+static void note_message_sent(struct grpc_stream *stream, size_t n)
 {
-    const bool tells = grpc__stream_took(stream, n);
+    const bool is_writable = grpc__stream_took(stream, n);
 
-    go_behind(stream);
-    if (tells)
+    requeue(stream);
+    if (is_writable)
         stream->events->on_writable(stream);
 }
 
 static bool write_messages(struct grpc_session *session, struct grpc_stream *stream)
 {
-    const struct grpc__queue *place = place_of(stream);
-    const size_t room = room_of(session);
+    const struct grpc__queue *place = queue_for(stream);
+    const size_t room = free_bytes(session);
     bool is_last;
     size_t n;
 
@@ -374,24 +359,24 @@ static bool write_messages(struct grpc_session *session, struct grpc_stream *str
     }
     if (grpc__stream_pending(stream) == 0 && !stream->local_ended) {
         stream->awaits_window = false;
-        go_behind(stream);
+        requeue(stream);
         stream->events->on_writable(stream);
         return true;
     }
     if (grpc__stream_pending(stream) == 0)
         return room >= GRPC_H2_HEAD_BYTES && write_end(session, stream);
-    n = room > GRPC_H2_HEAD_BYTES ? fit(session, stream, room - GRPC_H2_HEAD_BYTES) : 0;
+    n = room > GRPC_H2_HEAD_BYTES ? sendable_bytes(session, stream, room - GRPC_H2_HEAD_BYTES) : 0;
     if (n == 0)
         return false;
     is_last = n == grpc__stream_pending(stream) && stream->local_ended;
     write_data(session, stream, n, is_last && !stream->trailers);
     if (!is_last) {
-        sent_some(stream, n);
+        note_message_sent(stream, n);
         return true;
     }
-    (void)grpc__stream_took(stream, n); /* nobody is told: nothing more can be said */
+    (void)grpc__stream_took(stream, n); /* not reported: nothing more can be sent */
     if (!stream->trailers) {
-        sent_end(session, stream);
+        note_end_sent(session, stream);
         return true;
     }
     if (write_end(session, stream))
@@ -402,18 +387,19 @@ static bool write_messages(struct grpc_session *session, struct grpc_stream *str
 
 /* A server's block may be the whole answer. Clients end with DATA always: there are servers (of
  * grpc-go) that wait for it. */
-static bool write_headers(struct grpc_session *session, struct grpc_stream *stream)
+static bool write_stream_headers(struct grpc_session *session, struct grpc_stream *stream)
 {
     const bool is_all = !session->options.is_client && stream->local_ended && !stream->trailers &&
                         grpc__stream_pending(stream) == 0;
 
-    switch (put_block(session, stream->id, &stream->headers, is_all ? GRPC_H2_END_STREAM : 0)) {
+    switch (
+        put_header_block(session, stream->id, &stream->headers, is_all ? GRPC_H2_END_STREAM : 0)) {
     case PUT:
         break;
     case NO_ROOM:
         return false;
     default:
-        return give_up(stream);
+        return reset_unsendable(stream);
     }
     stream->has_begun = true;
     stream->has_left = session->spill.len == 0;
@@ -422,7 +408,7 @@ static bool write_headers(struct grpc_session *session, struct grpc_stream *stre
         session->n_active++;
     }
     if (is_all) {
-        sent_end(session, stream);
+        note_end_sent(session, stream);
         return true;
     }
     grpc__stream_schedule(stream);
@@ -431,14 +417,14 @@ static bool write_headers(struct grpc_session *session, struct grpc_stream *stre
 
 static bool write_stream(struct grpc_session *session, struct grpc_stream *stream)
 {
-    if (room_of(session) < LEAST)
+    if (free_bytes(session) < LEAST)
         return false;
     if (stream->must_reset)
         return write_reset(session, stream);
     if (stream->owes_window)
         write_window(session, stream);
     if (stream->has_sent_headers && !stream->has_begun)
-        return write_headers(session, stream);
+        return write_stream_headers(session, stream);
     return write_messages(session, stream);
 }
 
@@ -446,11 +432,12 @@ static bool write_stream(struct grpc_session *session, struct grpc_stream *strea
 
 static bool owes_window(const struct grpc_session *session)
 {
-    return session->n_unsaid > 0 && 2 * session->n_unsaid >= session->options.session_window;
+    return session->n_unreturned > 0 &&
+           2 * session->n_unreturned >= session->options.session_window;
 }
 
 /* A client has no more calls on the wire than the server takes. */
-static struct grpc_stream *next_of(const struct grpc_session *session)
+static struct grpc_stream *next_stream(const struct grpc_session *session)
 {
     if (session->unsent.first && session->n_active < session->peer_max_streams &&
         !session->was_sent_away)
@@ -474,11 +461,11 @@ static bool put_spilled(struct grpc_session *session)
 
 static bool put_window(struct grpc_session *session)
 {
-    if (room_of(session) < GRPC_H2_U32_FRAME_BYTES)
+    if (free_bytes(session) < GRPC_H2_U32_FRAME_BYTES)
         return false;
-    grpc_h2_write_u32_frame(put(session, GRPC_H2_U32_FRAME_BYTES), GRPC_H2_WINDOW_UPDATE, 0,
-                            (uint32_t)session->n_unsaid);
-    session->n_unsaid = 0;
+    grpc_h2_write_u32_frame(reserve_frame(session, GRPC_H2_U32_FRAME_BYTES), GRPC_H2_WINDOW_UPDATE,
+                            0, (uint32_t)session->n_unreturned);
+    session->n_unreturned = 0;
     return true;
 }
 
@@ -496,7 +483,7 @@ static bool put_more(struct grpc_session *session)
         return false;
     if (owes_window(session) && !put_window(session))
         return false;
-    stream = next_of(session);
+    stream = next_stream(session);
     return stream && write_stream(session, stream);
 }
 
@@ -521,5 +508,5 @@ bool grpc_session_has_output(const struct grpc_session *session)
         return false;
     if (session->spill.len > 0 || session->control.len > 0)
         return true;
-    return !session->is_dead && (owes_window(session) || next_of(session));
+    return !session->is_dead && (owes_window(session) || next_stream(session));
 }

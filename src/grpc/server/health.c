@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The statuses lie behind one lock. A watch belongs to the loop of its call, and hangs in a list
- * behind the same lock, where a thread that sets a status finds it:
+ * The statuses have one lock. A watch belongs to the loop of its call, in a list with the same
+ * lock:
  *
- *   set, any thread:   status changed -> post a message to the loop of each watch (once)
- *   hear, on the loop: look the status up -> tell, if it is not what was told last
+ *   set, any thread:                status changed -> post a message to the loop of each watch
+ * (once) on_status_message, on the loop: find the status -> report it, if it differs from the last
+ * one
  *
- * A watch that was posted stays until its message arrives, though its call may have ended. It
- * then has no health any more, which may have been freed.
+ * A watch that was posted stays until its message arrives, though its call may have ended, and the
+ * health may be freed.
  */
 
-#include "grpc/server/health.h"
+#include "grpc/server/server.h"
 
 #include <pthread.h>
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text/str.h"
@@ -57,7 +59,7 @@ static const enum grpc_health_status values[] = {
 
 /* ---- behind the lock ------------------------------------------------------------------------ */
 
-static enum grpc_health_status look_up(const struct grpc_health *health, peg_str service)
+static enum grpc_health_status find_status(const struct grpc_health *health, peg_str service)
 {
     const enum grpc_health_status *value = peg__map_get(&health->statuses, service);
 
@@ -67,7 +69,7 @@ static enum grpc_health_status look_up(const struct grpc_health *health, peg_str
 }
 
 /* Wakes the watches of a service; of all if it is NULL. */
-static void wake(struct grpc_health *health, const peg_str *service)
+static void wake_watchers(struct grpc_health *health, const peg_str *service)
 {
     for (struct watch *watch = health->watches; watch; watch = watch->next) {
         if (watch->is_posted || (service && !peg__str_eq(watch->service, *service)))
@@ -75,24 +77,6 @@ static void wake(struct grpc_health *health, const peg_str *service)
         watch->is_posted = true;
         net_loop_post(watch->loop, &watch->message);
     }
-}
-
-static void link_watch(struct grpc_health *health, struct watch *watch)
-{
-    watch->next = health->watches;
-    if (watch->next)
-        watch->next->prev = watch;
-    health->watches = watch;
-}
-
-static void unlink_watch(struct grpc_health *health, struct watch *watch)
-{
-    if (watch->prev)
-        watch->prev->next = watch->next;
-    else
-        health->watches = watch->next;
-    if (watch->next)
-        watch->next->prev = watch->prev;
 }
 
 /* ---- Check and List ------------------------------------------------------------------------- */
@@ -105,7 +89,7 @@ static response_t make_response(enum grpc_health_status status)
     return response;
 }
 
-static void check(struct grpc_call *call, const request_t *request, void *user)
+static void on_check(struct grpc_call *call, const request_t *request, void *user)
 {
     const enum grpc_health_status status = grpc_health_get(user, peg__str(request->service));
     const response_t response = make_response(status);
@@ -124,7 +108,7 @@ struct listing {
     size_t n;
 };
 
-static bool make_room(struct listing *listing, struct peg__arena *arena)
+static bool reserve_service_status(struct listing *listing, struct peg__arena *arena)
 {
     enum { N = PEG_LIMIT_GRPC_HEALTH_LISTED };
 
@@ -145,7 +129,7 @@ static enum grpc_code fill_listing(const struct grpc_health *health, struct list
         const size_t i = listing->n++;
         list_entry_t *entry = &listing->entries[i];
 
-        listing->statuses[i] = make_response(look_up(health, found->name));
+        listing->statuses[i] = make_response(find_status(health, found->name));
         grpc__health__v1__health_list_response__statuses_entry__init(entry);
         entry->key = peg__arena_copy(arena, found->name);
         entry->value = &listing->statuses[i];
@@ -166,7 +150,7 @@ static void list(struct grpc_call *call, const Grpc__Health__V1__HealthListReque
     enum grpc_code code = GRPC_INTERNAL;
 
     (void)request;
-    if (make_room(&listing, arena)) {
+    if (reserve_service_status(&listing, arena)) {
         pthread_mutex_lock(&health->lock);
         code = fill_listing(health, &listing, arena);
         pthread_mutex_unlock(&health->lock);
@@ -188,7 +172,7 @@ static void list(struct grpc_call *call, const Grpc__Health__V1__HealthListReque
 /* ---- Watch ---------------------------------------------------------------------------------- */
 
 /* On the loop. A slow client is told later, and then only what is true by then. */
-static void tell(struct watch *watch)
+static void report_status(struct watch *watch)
 {
     struct grpc_health *health = watch->health;
     enum grpc_health_status status;
@@ -197,7 +181,7 @@ static void tell(struct watch *watch)
     if (!grpc_call_await_window(watch->call))
         return;
     pthread_mutex_lock(&health->lock);
-    status = look_up(health, watch->service);
+    status = find_status(health, watch->service);
     is_last = health->is_shut_down;
     pthread_mutex_unlock(&health->lock);
 
@@ -216,7 +200,7 @@ static void tell(struct watch *watch)
         grpc_call_fail(watch->call, GRPC_UNAVAILABLE, "the server is shutting down");
 }
 
-static void hear(struct net_message *message)
+static void on_status_message(struct net_message *message)
 {
     struct watch *watch = (struct watch *)message; /* its first member */
     struct grpc_health *health = watch->health;
@@ -228,7 +212,7 @@ static void hear(struct net_message *message)
     pthread_mutex_lock(&health->lock);
     watch->is_posted = false;
     pthread_mutex_unlock(&health->lock);
-    tell(watch);
+    report_status(watch);
 }
 
 static void watch_service(struct grpc_call *call, const request_t *request, void *user)
@@ -240,7 +224,7 @@ static void watch_service(struct grpc_call *call, const request_t *request, void
         grpc_call_fail(call, GRPC_INTERNAL, "out of memory");
         return;
     }
-    watch->message.fn = hear;
+    watch->message.fn = on_status_message;
     watch->health = health;
     watch->call = call;
     watch->loop = grpc_call_loop(call);
@@ -248,9 +232,9 @@ static void watch_service(struct grpc_call *call, const request_t *request, void
     grpc_call_set_state(call, watch);
 
     pthread_mutex_lock(&health->lock);
-    link_watch(health, watch);
+    PEG_LIST_PUSH(health->watches, watch, next, prev);
     pthread_mutex_unlock(&health->lock);
-    tell(watch);
+    report_status(watch);
 }
 
 static void on_watch_writable(struct grpc_call *call, void *user)
@@ -259,7 +243,7 @@ static void on_watch_writable(struct grpc_call *call, void *user)
 
     (void)user;
     if (watch)
-        tell(watch);
+        report_status(watch);
 }
 
 static void on_watch_end(struct grpc_call *call, void *user)
@@ -272,7 +256,7 @@ static void on_watch_end(struct grpc_call *call, void *user)
         return;
     grpc_call_set_state(call, NULL);
     pthread_mutex_lock(&health->lock);
-    unlink_watch(health, watch);
+    PEG_LIST_REMOVE(health->watches, watch, next, prev);
     is_posted = watch->is_posted;
     pthread_mutex_unlock(&health->lock);
 
@@ -319,7 +303,7 @@ peg_status grpc_health_new(struct grpc_server *server, struct grpc_health **ret_
         return peg__fail_nomem(reterr);
     health->handlers = (struct grpc_health_v1_health_handlers){
         .user = health,
-        .check = check,
+        .check = on_check,
         .list = list,
         .watch = watch_service,
         .watch_on_writable = on_watch_writable,
@@ -346,17 +330,17 @@ peg_status grpc_health_set(struct grpc_health *health, peg_str service,
     peg_status failed;
 
     if ((size_t)status >= sizeof(values) / sizeof(values[0]))
-        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_HEALTH",
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
                          "a service cannot be set to status %d: grpc_health_forget() it",
                          (int)status);
     pthread_mutex_lock(&health->lock);
     failed = peg__map_put(&health->statuses, service, peg__unconst(&values[status]), NULL);
     if (!failed)
-        wake(health, &service);
+        wake_watchers(health, &service);
     pthread_mutex_unlock(&health->lock);
 
     if (failed == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_HEALTH",
+        return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_INVALID",
                          "more services than PEG_LIMIT_GRPC_HEALTH_SERVICES (%d): forget some",
                          PEG_LIMIT_GRPC_HEALTH_SERVICES);
     return failed ? peg__fail_nomem(reterr) : PEG_OK;
@@ -366,7 +350,7 @@ void grpc_health_forget(struct grpc_health *health, peg_str service)
 {
     pthread_mutex_lock(&health->lock);
     if (peg__map_remove(&health->statuses, service, NULL))
-        wake(health, &service);
+        wake_watchers(health, &service);
     pthread_mutex_unlock(&health->lock);
 }
 
@@ -376,7 +360,7 @@ enum grpc_health_status grpc_health_get(const struct grpc_health *health, peg_st
     enum grpc_health_status status;
 
     pthread_mutex_lock(&locked->lock);
-    status = look_up(health, service);
+    status = find_status(health, service);
     pthread_mutex_unlock(&locked->lock);
     return status;
 }
@@ -385,6 +369,6 @@ void grpc_health_shut_down(struct grpc_health *health)
 {
     pthread_mutex_lock(&health->lock);
     health->is_shut_down = true;
-    wake(health, NULL);
+    wake_watchers(health, NULL);
     pthread_mutex_unlock(&health->lock);
 }

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * One stream of questions, each answered before the next is read: answer() fills a response on
- * the stack that points into the index, which is packed in place. No question is read before the
- * answer to the last has gone, nor while the client's window is closed: answers can be made again,
- * and anybody may ask.
- *
- * The messages of v1alpha are those of v1 under other names: v1alpha is served with the types of
- * v1.
- */
-
-#include "grpc/server/reflection.h"
+/* One stream of requests: answer() fills a response on the stack that points into the index, and is
+ * packed in place. The next request is not read before the last answer has gone, nor while the
+ * client's window is closed. v1alpha has the messages of v1 under other names, and is served with
+ * its types. */
 
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/reflection/v1/reflection.grpc.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.h"
-#include "grpc/server/server.h"
-#include "grpc/server/symbols.h"
+#include "grpc/server/internal.h"
 
 typedef Grpc__Reflection__V1__ServerReflectionRequest request_t;
 typedef Grpc__Reflection__V1__ServerReflectionResponse response_t;
@@ -44,17 +35,17 @@ struct answer {
     Grpc__Reflection__V1__ExtensionNumberResponse numbers;
     Grpc__Reflection__V1__ListServiceResponse services;
     Grpc__Reflection__V1__ErrorResponse error;
-    char words[200];
+    char message[200];
     int32_t *owned_numbers;
 };
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* The words are in place. */
+/* The message is in place. */
 static void answer_with_error(struct answer *answer, enum grpc_code code)
 {
     answer->error.error_code = (int32_t)code;
-    answer->error.error_message = answer->words;
+    answer->error.error_message = answer->message;
     answer->response.message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     answer->response.error_response = &answer->error;
@@ -65,7 +56,7 @@ static void answer_not_found(struct answer *answer, const char *what, peg_str na
     /* The name is cut: it stands in original_request as a whole. */
     const size_t len = name.len < 100 ? name.len : peg__utf8_cut(name.ptr, 100);
 
-    snprintf(answer->words, sizeof(answer->words), "there is no %s '%.*s'", what, (int)len,
+    snprintf(answer->message, sizeof(answer->message), "there is no %s '%.*s'", what, (int)len,
              name.ptr);
     answer_with_error(answer, GRPC_NOT_FOUND);
 }
@@ -150,7 +141,8 @@ static peg_status answer_question(struct answer *answer, const struct grpc_refle
         answer_with_services(answer, reflection);
         return PEG_OK;
     default:
-        snprintf(answer->words, sizeof(answer->words), "the request asks for nothing known here");
+        snprintf(answer->message, sizeof(answer->message),
+                 "the request asks for nothing known here");
         answer_with_error(answer, GRPC_INVALID_ARGUMENT);
         return PEG_OK;
     }
@@ -164,7 +156,7 @@ static void wait_for_window(struct grpc_call *call)
         grpc_call_pause(call);
 }
 
-static void on_message(struct grpc_call *call, const void *message, void *user)
+static void on_reflection_request(struct grpc_call *call, const void *message, void *user)
 {
     const request_t *request = message;
     struct answer answer = {
@@ -215,7 +207,7 @@ static void on_half_close(struct grpc_call *call, void *user)
 
 static const struct grpc_handler handler = {
     .on_start = on_start,
-    .on_message = on_message,
+    .on_message = on_reflection_request,
     .on_half_close = on_half_close,
     .on_writable = on_writable,
 };
@@ -272,8 +264,9 @@ static const struct grpc_method_bounds bounds = {
     .max_waiting_bytes = (size_t)8 * PEG_LIMIT_GRPC_REFLECTION_BYTES,
 };
 
-static peg_status fill(struct grpc_reflection *reflection, struct grpc_server *server,
-                       const struct grpc_file *const *more, size_t n_more, peg_error *reterr)
+static peg_status init_reflection(struct grpc_reflection *reflection, struct grpc_server *server,
+                                  const struct grpc_file *const *more, size_t n_more,
+                                  peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep)
     const struct grpc_file **files =
@@ -312,7 +305,7 @@ peg_status grpc_reflection_new_with(struct grpc_server *server,
 
     if (!reflection)
         return peg__fail_nomem(reterr);
-    status = fill(reflection, server, files, n_files, reterr);
+    status = init_reflection(reflection, server, files, n_files, reterr);
     if (status) {
         grpc_reflection_free(reflection);
         return status;

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A server: what it is told before it listens, where it listens, and its end. What happens in
- * between is in server_home.c and behind. */
-
-#include "grpc/server/server.h"
+/* A server: its options and services, its listeners, its loops, and its end. */
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/server/internal.h"
 
 enum { MAX_SERVICES = 1000, MAX_LISTENERS = 64, MAX_ROUTES = 100000 };
 
-static struct grpc_server_options fill_in(struct grpc_server_options o)
+static struct grpc_server_options fill_server_options(struct grpc_server_options o)
 {
     o.max_message_bytes = PEG__OR_DEFAULT(o.max_message_bytes, PEG_LIMIT_GRPC_MESSAGE_BYTES);
     o.max_header_bytes = PEG__OR_DEFAULT(o.max_header_bytes, PEG_LIMIT_GRPC_HEADER_BYTES);
@@ -37,16 +33,68 @@ static struct grpc_server_options fill_in(struct grpc_server_options o)
     return o;
 }
 
-/* ---- beginning and end
- * --------------------------------------------------------------------------- */
+/* ---- on a loop ----------------------------------------------------------------------------- */
 
-static void ready_home(struct grpc_server *server, unsigned i)
+static struct grpc__server_loop *find_loop(struct grpc_server *server, const struct net_loop *loop)
 {
-    server->homes[i] = (struct grpc__server_loop){
+    for (unsigned i = 0; i < server->n_server_loops; i++) {
+        if (server->server_loops[i].loop == loop)
+            return &server->server_loops[i];
+    }
+    return NULL;
+}
+
+static void accept_connection(void *server, struct net_stream *stream)
+{
+    struct grpc__server_loop *server_loop = find_loop(server, net_stream_loop(stream));
+
+    if (server_loop && !server_loop->is_draining && !grpc__conn_new(server_loop, stream))
+        return;
+    net_stream_drop(stream);
+}
+
+static void drain_loop(struct net_message *message)
+{
+    struct grpc__server_loop *server_loop =
+        peg__container_of(message, struct grpc__server_loop, drain);
+
+    server_loop->is_draining = true;
+    for (struct grpc__conn *conn = server_loop->conns; conn;) {
+        struct grpc__conn *next = conn->next; /* leaving may free it */
+
+        grpc__conn_leave(conn, 0);
+        conn = next;
+    }
+    grpc__server_loop_report_if_empty(server_loop);
+}
+
+static void drop_loop(struct net_message *message)
+{
+    struct grpc__server_loop *server_loop =
+        peg__container_of(message, struct grpc__server_loop, drop);
+
+    server_loop->is_draining = true;
+    while (server_loop->conns)
+        grpc__conn_drop(server_loop->conns);
+    grpc__server_loop_orphan_calls(server_loop);
+    grpc__server_loop_report_if_empty(server_loop);
+    pthread_mutex_lock(&server_loop->server->lock);
+    server_loop->is_dropped = true;
+    if (!server_loop->is_evict_posted)
+        server_loop->server->n_dropped_loops++;
+    pthread_cond_signal(&server_loop->server->changed);
+    pthread_mutex_unlock(&server_loop->server->lock);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+static void init_loop(struct grpc_server *server, unsigned i)
+{
+    server->server_loops[i] = (struct grpc__server_loop){
         .server = server,
         .loop = net_loops_at(server->loops, i),
-        .drain = {.fn = grpc__server_loop_drain},
-        .drop = {.fn = grpc__server_loop_drop},
+        .drain = {.fn = drain_loop},
+        .drop = {.fn = drop_loop},
         .evict = {.fn = grpc__server_loop_evict},
     };
 }
@@ -71,19 +119,20 @@ peg_status grpc_server_new(struct net_loops *loops, const struct grpc_server_opt
 
     if (!server)
         return peg__fail_nomem(reterr);
-    server->options = fill_in(options ? *options : (struct grpc_server_options){0});
+    server->options = fill_server_options(options ? *options : (struct grpc_server_options){0});
     server->loops = loops;
     server->routes = (struct peg__map)PEG__MAP(MAX_ROUTES);
-    server->n_homes = net_loops_len(loops);
-    server->homes = peg__alloc_zero(server->n_homes, sizeof(*server->homes));
-    if (!server->homes || grpc__held_init(server) || !copy_interceptors(&server->options)) {
-        grpc__held_destroy(server);
-        peg__free(server->homes);
+    server->n_server_loops = net_loops_len(loops);
+    server->server_loops = peg__alloc_zero(server->n_server_loops, sizeof(*server->server_loops));
+    if (!server->server_loops || grpc__quotas_init(server) ||
+        !copy_interceptors(&server->options)) {
+        grpc__quotas_destroy(server);
+        peg__free(server->server_loops);
         peg__free(server);
         return peg__fail_nomem(reterr);
     }
-    for (unsigned i = 0; i < server->n_homes; i++)
-        ready_home(server, i);
+    for (unsigned i = 0; i < server->n_server_loops; i++)
+        init_loop(server, i);
     pthread_mutex_init(&server->lock, NULL);
     peg__clock_cond_init(&server->changed);
     *ret_server = server;
@@ -97,16 +146,17 @@ static void close_listeners(struct grpc_server *server)
     server->n_listeners = 0;
 }
 
-/* Until every home has counted itself; false if it took longer. */
-static bool wait_for_homes(struct grpc_server *server, const unsigned *n_homes, int64_t until_ns)
+/* Until every loop has counted itself; false if it took longer. */
+static bool wait_for_loops(struct grpc_server *server, const unsigned *n_server_loops,
+                           int64_t until_ns)
 {
     const peg_clock *clock = peg_clock_system();
     bool are_all;
 
     pthread_mutex_lock(&server->lock);
-    while (*n_homes < server->n_homes && peg_clock_mono_ns(clock) < until_ns)
+    while (*n_server_loops < server->n_server_loops && peg_clock_mono_ns(clock) < until_ns)
         peg__clock_wait(clock, &server->changed, &server->lock, until_ns);
-    are_all = *n_homes == server->n_homes;
+    are_all = *n_server_loops == server->n_server_loops;
     pthread_mutex_unlock(&server->lock);
     return are_all;
 }
@@ -114,11 +164,11 @@ static bool wait_for_homes(struct grpc_server *server, const unsigned *n_homes, 
 bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms)
 {
     close_listeners(server);
-    /* A loop that is slow may not have taken the message of the last time yet. */
-    for (unsigned i = 0; i < server->n_homes && !server->is_draining; i++)
-        net_loop_post(server->homes[i].loop, &server->homes[i].drain);
+    /* A slow loop may not have taken the message of the last time yet. */
+    for (unsigned i = 0; i < server->n_server_loops && !server->is_draining; i++)
+        net_loop_post(server->server_loops[i].loop, &server->server_loops[i].drain);
     server->is_draining = true;
-    return wait_for_homes(server, &server->n_empty_homes,
+    return wait_for_loops(server, &server->n_empty_loops,
                           peg__clock_in_ms(peg_clock_system(), drain_ms));
 }
 
@@ -127,19 +177,19 @@ struct grpc_server *grpc_server_free(struct grpc_server *server)
     if (!server)
         return NULL;
     close_listeners(server);
-    for (unsigned i = 0; i < server->n_homes; i++)
-        net_loop_post(server->homes[i].loop, &server->homes[i].drop);
-    /* Not only until they are empty: the message itself lies in the home. */
-    wait_for_homes(server, &server->n_dropped_homes, INT64_MAX);
-    for (unsigned i = 0; i < server->n_homes; i++)
-        grpc__server_loop_free(&server->homes[i]);
+    for (unsigned i = 0; i < server->n_server_loops; i++)
+        net_loop_post(server->server_loops[i].loop, &server->server_loops[i].drop);
+    /* Not only until they are empty: the message itself lies in the loop's state. */
+    wait_for_loops(server, &server->n_dropped_loops, INT64_MAX);
+    for (unsigned i = 0; i < server->n_server_loops; i++)
+        grpc__server_loop_free(&server->server_loops[i]);
     for (size_t i = 0; i < server->n_services; i++)
         peg__free(server->route_blocks[i]);
     peg__free(server->route_blocks);
     peg__free(server->services);
     peg__free(server->listeners);
-    peg__free(server->homes);
-    grpc__held_destroy(server);
+    peg__free(server->server_loops);
+    grpc__quotas_destroy(server);
     peg__free(peg__unconst(server->options.interceptors));
     peg__map_free(&server->routes);
     pthread_cond_destroy(&server->changed);
@@ -148,13 +198,12 @@ struct grpc_server *grpc_server_free(struct grpc_server *server)
     return NULL;
 }
 
-/* ---- services
- * ------------------------------------------------------------------------------------- */
+/* ---- services ------------------------------------------------------------------------------ */
 
 static peg_status fail_exists(const struct grpc_service *service, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EEXISTS, "E_GRPC_SERVICE_EXISTS",
-                     "the service '%s' has been added already: a server has one of each",
+    return peg__fail(reterr, PEG_EEXISTS, "E_GRPC_SERVICE",
+                     "the service '%s' has been added already: add each service once",
                      service->name);
 }
 
@@ -167,11 +216,9 @@ static bool has_service(const struct grpc_server *server, const char *name)
     return false;
 }
 
-/* Room for one more service, so that adding it cannot fail half way. */
-static bool make_room(struct grpc_server *server)
+static bool reserve_service(struct grpc_server *server)
 {
     const size_t want = server->n_services + 1;
-
     return PEG__RESERVE(server->services, want, server->services_capacity) &&
            PEG__RESERVE(server->route_blocks, want, server->blocks_capacity);
 }
@@ -206,10 +253,10 @@ peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service
     if (has_service(server, service->name))
         return fail_exists(service, reterr);
     if (server->n_services == MAX_SERVICES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_SERVICES", "a server has at most %d services",
+        return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_SERVICE", "a server has at most %d services",
                          MAX_SERVICES);
     routes = peg__alloc_zero(service->n_methods, sizeof(*routes));
-    if (!routes || !make_room(server)) {
+    if (!routes || !reserve_service(server)) {
         peg__free(routes);
         return peg__fail_nomem(reterr);
     }
@@ -240,10 +287,9 @@ const struct grpc_service *grpc_server_service_at(const struct grpc_server *serv
     return i < server->n_services ? server->services[i] : NULL;
 }
 
-/* ---- listening
- * --------------------------------------------------------------------------------------- */
+/* ---- listening ----------------------------------------------------------------------------- */
 
-static peg_status keep_listener(struct grpc_server *server, peg_error *reterr)
+static peg_status reserve_listener(struct grpc_server *server, peg_error *reterr)
 {
     if (server->n_listeners == MAX_LISTENERS)
         return peg__fail(reterr, PEG_ELIMIT, "E_LISTEN", "a server listens on at most %d sockets",
@@ -273,10 +319,10 @@ peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
         return status;
     if (!net_endpoint_is_numeric(&endpoint, &at))
         return grpc_server_refuse_name(&endpoint, reterr);
-    status = keep_listener(server, reterr);
+    status = reserve_listener(server, reterr);
     if (!status)
-        status = net_listen(server->loops, &at, options, grpc__server_loop_accept, server,
-                            &listener, reterr);
+        status =
+            net_listen(server->loops, &at, options, accept_connection, server, &listener, reterr);
     if (status)
         return status;
     server->listeners[server->n_listeners++] = listener;
@@ -289,11 +335,11 @@ peg_status grpc_server_listen_on(struct grpc_server *server, int fd,
                                  const struct net_listener_options *options, peg_error *reterr)
 {
     struct net_listener *listener;
-    peg_status status = keep_listener(server, reterr);
+    peg_status status = reserve_listener(server, reterr);
 
     if (!status)
-        status = net_listen_on(server->loops, fd, options, grpc__server_loop_accept, server,
-                               &listener, reterr);
+        status =
+            net_listen_on(server->loops, fd, options, accept_connection, server, &listener, reterr);
     if (!status)
         server->listeners[server->n_listeners++] = listener;
     return status;
@@ -302,22 +348,18 @@ peg_status grpc_server_listen_on(struct grpc_server *server, int fd,
 void grpc_server_counts(const struct grpc_server *server, struct grpc_server_counts *ret_counts)
 {
     *ret_counts = (struct grpc_server_counts){0};
-    for (unsigned i = 0; i < server->n_homes; i++) {
-        const struct grpc__counts *counts = &server->homes[i].counts;
-        const uint64_t n_ended = atomic_load_explicit(&counts->n_ended, memory_order_relaxed);
-        const uint64_t n_pages = atomic_load_explicit(&counts->n_pages, memory_order_relaxed);
+    for (unsigned i = 0; i < server->n_server_loops; i++) {
+        const struct grpc__counts *counts = &server->server_loops[i].counts;
+        const uint64_t n_ended = grpc__counted(&counts->n_ended);
         const uint64_t n_started =
-            atomic_load_explicit(&counts->n_started, memory_order_relaxed) - n_pages;
+            grpc__counted(&counts->n_started) - grpc__counted(&counts->n_pages);
 
-        ret_counts->n_connections +=
-            atomic_load_explicit(&counts->n_connections, memory_order_relaxed);
+        ret_counts->n_connections += grpc__counted(&counts->n_connections);
         ret_counts->n_started += n_started;
         ret_counts->n_ended += n_ended;
         ret_counts->n_calls += n_started > n_ended ? n_started - n_ended : 0;
-        ret_counts->n_refused_connections +=
-            atomic_load_explicit(&counts->n_refused_connections, memory_order_relaxed);
-        ret_counts->n_evicted_connections +=
-            atomic_load_explicit(&counts->n_evicted_connections, memory_order_relaxed);
+        ret_counts->n_refused_connections += grpc__counted(&counts->n_refused_connections);
+        ret_counts->n_evicted_connections += grpc__counted(&counts->n_evicted_connections);
     }
     ret_counts->n_held_bytes =
         peg__quota_used(&server->held) + peg__quota_used(&server->unauthenticated);

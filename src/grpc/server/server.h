@@ -2,6 +2,154 @@
 #ifndef PEG_GRPC_SERVER_SERVER_H
 #define PEG_GRPC_SERVER_SERVER_H
 
+#include <sys/types.h>
+
+#include "base/blob.h"
+#include "grpc/http2/http2.h"
+#include "grpc/message.h"
+#include "net/http1/http1.h"
+#include "net/listener.h"
+#include "net/loop/loop.h"
+#include "pegboard/common.h"
+
+/* ---- call ---------------------------------------------------------------------------------- */
+
+/* A call for the server that answers it. Only the thread of its connection's loop may touch it. It
+ * ends exactly once, whatever happens: on_end is its last event. A handler that works elsewhere
+ * takes a reference; sending to a call that has ended is PEG_ECANCELED and changes nothing. */
+
+struct grpc_call;
+struct ProtobufCMessage;
+
+/* What a service does with the calls of one method. `user` is what the service was added with. */
+struct grpc_handler {
+    /* Headers came. May be NULL. */
+    void (*on_start)(struct grpc_call *call, void *user);
+    /* A message as method->input describes it, or a const peg_str * if that is NULL. Unless the
+     * client streams it comes once, after the client's end, and lives as long as the call; else
+     * until on_message returns. */
+    void (*on_message)(struct grpc_call *call, const void *message, void *user);
+    /* The client of a client-streaming method sends nothing more. May be NULL for the others. */
+    void (*on_half_close)(struct grpc_call *call, void *user);
+    /* grpc_call_is_writable() has become true again. May be NULL. */
+    void (*on_writable)(struct grpc_call *call, void *user);
+    /* The call is over: how, tells grpc_call_ended_as(). May be NULL. */
+    void (*on_end)(struct grpc_call *call, void *user);
+};
+
+/* Hangs on every call of a server, in the order given, before and around its handler. */
+struct grpc_interceptor {
+    /* Before its handler. Finishing the call here rejects it: later interceptors and the handler do
+     * not see it, on_end is called for the earlier ones. May be NULL. */
+    void (*on_start)(struct grpc_call *call, void *user);
+    /* The call is over; in the reverse order. May be NULL. */
+    void (*on_end)(struct grpc_call *call, const struct grpc_status *status, void *user);
+    void *user;
+};
+
+/* ---- what the client said; all borrowed from the call --------------------------------------- */
+
+const struct grpc_method *grpc_call_method(const struct grpc_call *call);
+const struct grpc_metadata *grpc_call_metadata(const struct grpc_call *call);
+/* Within on_message: did the message come compressed? */
+bool grpc_call_was_compressed(const struct grpc_call *call);
+peg_str grpc_call_authority(const struct grpc_call *call);
+/* The moment at which the client gives up, or NET_NEVER. */
+int64_t grpc_call_deadline_ns(const struct grpc_call *call);
+/* The peer: its address, whether it is this machine, its user (false: no unix socket), the name in
+ * its certificate or "". */
+const char *grpc_call_peer(const struct grpc_call *call);
+bool grpc_call_peer_is_local(const struct grpc_call *call);
+bool grpc_call_peer_uid(const struct grpc_call *call, uid_t *ret_uid);
+peg_str grpc_call_peer_name(const struct grpc_call *call);
+struct net_loop *grpc_call_loop(const struct grpc_call *call);
+
+/* Memory that lives as long as the call. */
+struct peg__arena *grpc_call_arena(struct grpc_call *call);
+
+/* ---- answering ------------------------------------------------------------------------------ */
+
+/* PEG_ESTATE once the headers are sent; else as grpc_metadata_add(). */
+peg_status grpc_call_add_header(struct grpc_call *call, peg_str key, peg_str value,
+                                peg_error *reterr);
+peg_status grpc_call_add_trailer(struct grpc_call *call, peg_str key, peg_str value,
+                                 peg_error *reterr);
+/* Sends the headers now; without it they go with the first message or the end. */
+peg_status grpc_call_send_headers(struct grpc_call *call, peg_error *reterr);
+/* Messages are compressed, if the client takes gzip. Before the headers are sent. */
+void grpc_call_use_gzip(struct grpc_call *call);
+/* Messages of such a call go as they are from now on, or compressed again. */
+void grpc_call_skip_gzip(struct grpc_call *call, bool skips);
+
+/* Queues a message, as grpc_stream_send(). The second packs it in place. */
+peg_status grpc_call_send(struct grpc_call *call, peg_str message, peg_error *reterr);
+peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufCMessage *message,
+                                  peg_error *reterr);
+bool grpc_call_is_writable(const struct grpc_call *call);
+
+/* Ends the call: what is queued, then the status. Only the first one counts. Without memory the
+ * call is reset. The message is cut at PEG_LIMIT_GRPC_STATUS_BYTES, and where it does not fit
+ * beside the details (grpc_call_max_status_bytes()); large details that do not fit are left out. */
+void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status);
+/* Encoded bytes that message and details of its status may take: PEG_LIMIT_GRPC_STATUS_WIRE_BYTES,
+ * or less if the client takes smaller headers. */
+size_t grpc_call_max_status_bytes(const struct grpc_call *call);
+/* The same with words made here. */
+void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
+    PEG_PRINTF(3, 4);
+/* One message, then OK. Fails the call (INTERNAL, RESOURCE_EXHAUSTED) if it cannot be sent. */
+void grpc_call_reply(struct grpc_call *call, peg_str message);
+void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessage *message);
+/* Likewise with `head` and `rest`, which lies in the blob and is not copied as a whole. A failure
+ * does not fail the call. */
+peg_status grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
+                                  peg_str rest, peg_error *reterr);
+
+/* Client-streaming methods: no on_message until it is resumed. */
+void grpc_call_pause(struct grpc_call *call);
+void grpc_call_resume(struct grpc_call *call);
+
+/* Is nothing queued, and does the client take more now? If not, on_writable comes when that is
+ * so. */
+bool grpc_call_await_window(struct grpc_call *call);
+
+/* The client has authenticated: its connection may stay, and its memory counts for `principal`. The
+ * first one counts. For interceptors. */
+void grpc_call_authenticate(struct grpc_call *call, peg_str principal);
+
+/* ---- its life ---------------------------------------------------------------------------------
+ */
+
+/* Keeps the memory of the call, also after its end and its server's. On its loop only. */
+struct grpc_call *grpc_call_ref(struct grpc_call *call);
+struct grpc_call *grpc_call_unref(struct grpc_call *call);
+bool grpc_call_has_ended(const struct grpc_call *call);
+/* After the end: the status that was sent; else CANCELLED (the client canceled), DEADLINE_EXCEEDED
+ * or UNAVAILABLE (the connection ended). Borrowed from the call. */
+const struct grpc_status *grpc_call_ended_as(const struct grpc_call *call);
+
+/* Whatever a handler keeps for the call. */
+void grpc_call_set_state(struct grpc_call *call, void *state);
+void *grpc_call_state(const struct grpc_call *call);
+
+/* A value that an interceptor leaves for others; the key is the address of a variable of theirs.
+ * The value must live as long as the call. */
+peg_status grpc_call_put(struct grpc_call *call, const void *key, void *value);
+void *grpc_call_get(const struct grpc_call *call, const void *key);
+
+/* Runs at the end of a call, before on_end, or at once if it has ended: calls that this one makes
+ * are canceled so. Lies in its owner's memory. */
+struct grpc_end_hook {
+    void (*fn)(struct grpc_end_hook *hook);
+    struct grpc_end_hook *next; /* the call's */
+    struct grpc_end_hook *prev;
+    struct grpc_call *call; /* NULL: hangs nowhere */
+};
+void grpc_call_add_hook(struct grpc_call *call, struct grpc_end_hook *hook);
+void grpc_call_remove_hook(struct grpc_end_hook *hook);
+
+/* ---- server -------------------------------------------------------------------------------- */
+
 /*
  * A gRPC server.
  *
@@ -15,10 +163,6 @@
  * HTTP/1.1 on the same port goes to options.on_http1, if there is one, and so do GET and HEAD of
  * HTTP/2.
  */
-
-#include "grpc/client/call.h"
-#include "net/http1/http1.h"
-#include "net/listener.h"
 
 struct grpc_server;
 
@@ -42,17 +186,16 @@ struct grpc_server_options {
     int64_t max_idle_ms;          /* 0: never; a connection without calls is asked to go */
     int64_t preface_ms;           /* PEG_LIMIT_GRPC_PREFACE_MS: until SETTINGS have come */
     int64_t stall_ms;             /* PEG_LIMIT_GRPC_STALL_MS: of a message or an answer */
-    /* Clients have to authenticate (grpc_call_authenticate(), or a certificate): a connection that
-     * has not is ended after PEG_LIMIT_GRPC_UNAUTHENTICATED_MS, unless it watches something. */
+    /* Clients have to authenticate (grpc_call_authenticate(), or a certificate) within
+     * PEG_LIMIT_GRPC_UNAUTHENTICATED_MS, unless they watch something. */
     bool asks_who;
     int64_t unauthenticated_ms;
 
     const struct grpc_interceptor *interceptors; /* copied */
     size_t n_interceptors;
 
-    /* A call is refused with a code and words alone before its handler has its request, or because
-     * of what a client streams: adds details, in the call's arena, and may send another code. On
-     * the loop of the call, whose method may be NULL. May be NULL. */
+    /* Adds details to the status of a call that the server itself rejects, in the call's arena; may
+     * change the code. On the loop of the call, whose method may be NULL. May be NULL. */
     void (*describe)(struct grpc_call *call, struct grpc_status *status);
 
     /* On the loop of the connection. NULL: HTTP/1.1 is refused, and GET and HEAD of HTTP/2. */
@@ -67,8 +210,8 @@ peg_status grpc_server_new(struct net_loops *loops, const struct grpc_server_opt
 /* Any thread but the loops'. Every call that still runs is ended (UNAVAILABLE). */
 struct grpc_server *grpc_server_free(struct grpc_server *server);
 
-/* Before the first grpc_server_listen(). handlers[i] is for service->methods[i]; it is copied. A
- * handler without on_message answers UNIMPLEMENTED. PEG_EEXISTS (E_GRPC_SERVICE_EXISTS). */
+/* Before the first grpc_server_listen(). handlers[i], copied, is for service->methods[i]; without
+ * on_message it answers UNIMPLEMENTED. PEG_EEXISTS (E_GRPC_SERVICE). */
 peg_status grpc_server_add(struct grpc_server *server, const struct grpc_service *service,
                            const struct grpc_handler *handlers, void *user, peg_error *reterr);
 /* What holds for a method that anybody may call, or whose answers can be made again. */
@@ -84,8 +227,7 @@ void grpc_server_bound(struct grpc_server *server, const char *path,
 /* The services in the order in which they were added; NULL behind the last. */
 const struct grpc_service *grpc_server_service_at(const struct grpc_server *server, size_t i);
 
-/* Any thread, but one at a time. May be called several times. ret_address (may be NULL) tells the
- * port. */
+/* Any thread, but one at a time; several times. ret_address may be NULL. */
 peg_status grpc_server_listen(struct grpc_server *server, peg_str address,
                               const struct net_listener_options *options,
                               struct net_address *ret_address, peg_error *reterr);
@@ -94,9 +236,8 @@ peg_status grpc_server_refuse_name(const struct net_endpoint *endpoint, peg_erro
 peg_status grpc_server_listen_on(struct grpc_server *server, int fd,
                                  const struct net_listener_options *options, peg_error *reterr);
 
-/* Any thread but the loops'. Accepts nothing more, sends GOAWAY, waits until what runs has ended,
- * at most so long, then closes. True if everything ended in good order. May be called again: then
- * it only waits. */
+/* Any thread but the loops'. Accepts nothing more, sends GOAWAY, waits at most so long for calls to
+ * end, then closes. True if all ended in good order. A second call only waits. */
 bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms);
 
 /* Any thread; relaxed sums over all loops. */
@@ -110,5 +251,60 @@ struct grpc_server_counts {
     uint64_t n_held_bytes;          /* by all connections, now */
 };
 void grpc_server_counts(const struct grpc_server *server, struct grpc_server_counts *ret_counts);
+
+/* ---- health -------------------------------------------------------------------------------- */
+
+/* grpc.health.v1: the health of a server and its services. At the end call grpc_health_shut_down(),
+ * then drain and free the server, then grpc_health_free(). All but new and free: any thread. */
+
+struct grpc_server;
+struct grpc_health;
+
+/* The numbers of the protocol. */
+enum grpc_health_status {
+    GRPC_HEALTH_UNKNOWN = 0,
+    GRPC_SERVING = 1,
+    GRPC_NOT_SERVING = 2,
+    GRPC_SERVICE_UNKNOWN = 3, /* nobody has set the service */
+};
+
+/* Adds the service to the server. As grpc_server_add(). */
+peg_status grpc_health_new(struct grpc_server *server, struct grpc_health **ret_health,
+                           peg_error *reterr);
+/* After the server. */
+struct grpc_health *grpc_health_free(struct grpc_health *health);
+
+/* "" is the whole server. Watchers are notified of a change. PEG_EINVAL for GRPC_SERVICE_UNKNOWN;
+ * PEG_ELIMIT (names PEG_LIMIT_GRPC_HEALTH_SERVICES), PEG_ENOMEM. */
+peg_status grpc_health_set(struct grpc_health *health, peg_str service,
+                           enum grpc_health_status status, peg_error *reterr);
+/* The service is not known any more; whoever watches it goes on waiting for it. */
+void grpc_health_forget(struct grpc_health *health, peg_str service);
+/* As a client sees it; GRPC_SERVICE_UNKNOWN if nobody has set it. */
+enum grpc_health_status grpc_health_get(const struct grpc_health *health, peg_str service);
+
+/* From now on every service is GRPC_NOT_SERVING. Watchers are notified, and their calls end
+ * (UNAVAILABLE), so that the server can drain. */
+void grpc_health_shut_down(struct grpc_health *health);
+
+/* ---- reflection ---------------------------------------------------------------------------- */
+
+/* Server reflection, grpc.reflection.v1 and v1alpha: lists services and their messages for clients,
+ * from the descriptors that tools/grpc-gen put into the program. */
+
+struct grpc_file;
+struct grpc_server;
+struct grpc_reflection;
+
+/* Adds both to the server, after its other services. As grpc_server_add() and grpc_symbols_new();
+ * after a failure the server can only be freed. */
+peg_status grpc_reflection_new(struct grpc_server *server, struct grpc_reflection **ret_reflection,
+                               peg_error *reterr);
+/* The same with files that no service names: those of details of errors. */
+peg_status grpc_reflection_new_with(struct grpc_server *server,
+                                    const struct grpc_file *const *files, size_t n_files,
+                                    struct grpc_reflection **ret_reflection, peg_error *reterr);
+/* After the server. */
+struct grpc_reflection *grpc_reflection_free(struct grpc_reflection *reflection);
 
 #endif

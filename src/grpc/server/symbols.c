@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reading a descriptor takes three steps, in this order:
+ * Reading descriptors: gather_files -> declare (walks one file, names everything) -> list_imports
  *
- *   gather_files  ->  declare (walks one file, names everything)  ->  list_imports
- *
- * Descriptors are messages of descriptor.proto, and all that is wanted from them is which fields
- * are declarations: the table `parts` says so, and one function walks them all.
+ * Descriptors are messages of descriptor.proto: the table `parts` says which of their fields are
+ * declarations, and one function walks them all.
  */
 
-#include "grpc/server/symbols.h"
+#include "grpc/server/internal.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 
 struct known_file {
@@ -76,7 +73,7 @@ static bool take_bytes(peg_str *data, uint64_t len, peg_str *ret_bytes)
 }
 
 /* Takes the next field from the front. False: there is none that could be read. */
-static bool take_field(peg_str *data, struct field *ret_field)
+static bool read_descriptor_field(peg_str *data, struct field *ret_field)
 {
     uint64_t key;
     uint64_t len;
@@ -105,7 +102,7 @@ static struct field find_field(peg_str data, uint64_t number)
     struct field found = {0};
     struct field field;
 
-    while (take_field(&data, &field))
+    while (read_descriptor_field(&data, &field))
         if (field.number == number)
             found = field;
     return found;
@@ -141,14 +138,14 @@ struct walk {
 
 static peg_status fail_descriptor(struct walk *walk)
 {
-    return peg__fail(walk->reterr, PEG_EPARSE, "E_GRPC_DESCRIPTOR",
+    return peg__fail(walk->reterr, PEG_EPARSE, "E_GRPC_SERVICE",
                      "the descriptor of '%s' cannot be read: build it again with tools/grpc-gen",
                      walk->file->public.file->name);
 }
 
-static peg_status fail_limit(peg_error *reterr, const char *limit, int max)
+static peg_status fail_symbol_limit(peg_error *reterr, const char *limit, int max)
 {
-    return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_DESCRIPTOR",
+    return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_SERVICE",
                      "the services have more declarations than %s (%d) allows: serve fewer", limit,
                      max);
 }
@@ -161,7 +158,7 @@ static peg_status add_name(struct walk *walk)
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(walk->reterr);
     if (status == PEG_ELIMIT)
-        return fail_limit(walk->reterr, "PEG_LIMIT_GRPC_SYMBOLS", PEG_LIMIT_GRPC_SYMBOLS);
+        return fail_symbol_limit(walk->reterr, "PEG_LIMIT_GRPC_SYMBOLS", PEG_LIMIT_GRPC_SYMBOLS);
     return PEG_OK; /* a name that two files declare is found in the first */
 }
 
@@ -183,7 +180,7 @@ static peg_status add_extension(struct walk *walk, peg_str field)
 }
 
 /* Puts the name of a declaration behind its scope. */
-static peg_status enter(struct walk *walk, peg_str name)
+static peg_status enter_name(struct walk *walk, peg_str name)
 {
     if (name.len == 0)
         return fail_descriptor(walk);
@@ -205,7 +202,7 @@ static peg_status declare_parts(struct walk *walk, enum kind kind, peg_str data,
         enum kind part;
         peg_status status;
 
-        if (!take_field(&data, &field))
+        if (!read_descriptor_field(&data, &field))
             return fail_descriptor(walk);
         part = field.number < MAX_PART ? (enum kind)parts[kind][field.number] : NOTHING;
         if (part == NOTHING)
@@ -224,8 +221,8 @@ static peg_status declare(struct walk *walk, enum kind kind, peg_str data, unsig
     peg_status status;
 
     if (depth > PEG_LIMIT_GRPC_NESTING)
-        return fail_limit(walk->reterr, "PEG_LIMIT_GRPC_NESTING", PEG_LIMIT_GRPC_NESTING);
-    status = enter(walk, find_field(data, NAME).bytes);
+        return fail_symbol_limit(walk->reterr, "PEG_LIMIT_GRPC_NESTING", PEG_LIMIT_GRPC_NESTING);
+    status = enter_name(walk, find_field(data, NAME).bytes);
     if (!status)
         status = add_name(walk);
     if (!status && kind == EXTENSION)
@@ -250,7 +247,7 @@ static peg_status declare_file(struct grpc_symbols *symbols, struct known_file *
     };
     const peg_str data = peg__strn((const char *)file->public.file->bytes, file->public.file->len);
     const peg_str package = find_field(data, FILE_PACKAGE).bytes;
-    peg_status status = package.len > 0 ? enter(&walk, package) : PEG_OK;
+    peg_status status = package.len > 0 ? enter_name(&walk, package) : PEG_OK;
 
     if (!status)
         status = declare_parts(&walk, FILE_KIND, data, 0);
@@ -260,7 +257,7 @@ static peg_status declare_file(struct grpc_symbols *symbols, struct known_file *
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static bool is_same(const struct grpc_file *a, const struct grpc_file *b)
+static bool is_same_file(const struct grpc_file *a, const struct grpc_file *b)
 {
     return a == b || (a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0);
 }
@@ -272,8 +269,8 @@ static peg_status add_file(struct grpc_symbols *symbols, const struct grpc_file 
     struct known_file *added;
     peg_status status;
 
-    if (known && !is_same(known->public.file, file))
-        return peg__fail(reterr, PEG_EEXISTS, "E_GRPC_FILE_EXISTS",
+    if (known && !is_same_file(known->public.file, file))
+        return peg__fail(reterr, PEG_EEXISTS, "E_GRPC_SERVICE",
                          "two different files are named '%s': rename one of them", file->name);
     if (known)
         return PEG_OK;
@@ -283,7 +280,7 @@ static peg_status add_file(struct grpc_symbols *symbols, const struct grpc_file 
     added->public.file = file;
     status = peg__map_add(&symbols->files, peg__str(file->name), added);
     if (status == PEG_ELIMIT)
-        return fail_limit(reterr, "PEG_LIMIT_GRPC_FILES", PEG_LIMIT_GRPC_FILES);
+        return fail_symbol_limit(reterr, "PEG_LIMIT_GRPC_FILES", PEG_LIMIT_GRPC_FILES);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
@@ -312,7 +309,7 @@ static peg_status gather_files(struct grpc_symbols *symbols, const struct grpc_f
     return PEG_OK;
 }
 
-static ProtobufCBinaryData bytes_of(const struct grpc_file *file)
+static ProtobufCBinaryData file_bytes(const struct grpc_file *file)
 {
     return (ProtobufCBinaryData){.len = file->len, .data = peg__unconst(file->bytes)};
 }
@@ -358,15 +355,15 @@ static peg_status list_imports(struct grpc_symbols *symbols, peg_error *reterr)
         if (!list)
             return peg__fail_nomem(reterr);
         for (size_t i = 0; i < n; i++)
-            list[i] = bytes_of(queue[i]->public.file);
+            list[i] = file_bytes(queue[i]->public.file);
         file->public.with_imports = list;
         file->public.n_with_imports = n;
     }
     return PEG_OK;
 }
 
-static peg_status fill(struct grpc_symbols *symbols, const struct grpc_file *const *files,
-                       size_t n_files, peg_error *reterr)
+static peg_status add_files(struct grpc_symbols *symbols, const struct grpc_file *const *files,
+                            size_t n_files, peg_error *reterr)
 {
     peg_status status = gather_files(symbols, files, n_files, reterr);
 
@@ -405,7 +402,7 @@ peg_status grpc_symbols_new(const struct grpc_file *const *files, size_t n_files
         return peg__fail_nomem(reterr);
     symbols->files.max = PEG_LIMIT_GRPC_FILES;
     symbols->names.max = PEG_LIMIT_GRPC_SYMBOLS;
-    status = fill(symbols, files, n_files, reterr);
+    status = add_files(symbols, files, n_files, reterr);
     if (status) {
         grpc_symbols_free(symbols);
         return status;

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * A connection of HTTP/1.1.
- *
- *   on_bytes, on_drained, on_later -> go_on -> send_some, answer_next -> on_request
- *
- * There is one answer at a time: the next request is looked at when the last answer is gone, and
- * nothing is read from the peer meanwhile. One whose answer comes later stays in the buffer, and is
- * looked at again when it is woken. So a peer that sends requests and reads no answers
- * holds one answer, one buffer of requests, and one piece in the queue of its stream.
- */
-
-#include "net/http1/http1.h"
+/* A connection of HTTP/1.1. There is one answer at a time: the next request is read when the last
+ * answer is gone. A request whose answer comes later stays in the buffer, and is read again when it
+ * is woken. So a peer that does not read holds one answer, one buffer of requests, and one piece in
+ * the queue of its stream. */
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +13,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/refs.h"
 #include "base/text/str.h"
+#include "net/http1/http1.h"
 
 enum {
     PIECE_BYTES = 64 << 10,
@@ -29,8 +23,8 @@ enum {
     ANSWERS_AT_ONCE = 16, /* before others on the loop have their turn */
 };
 
-/* Owned by the loop of its stream. What may be pending: `idle`, `later`, and what the stream has
- * to tell. leave() takes all of them back. */
+/* Owned by the loop of its stream. leave_http1() takes back what may be pending: `idle`,
+ * `later`. */
 struct net_http1 {
     struct net_stream *stream; /* NULL once it is gone */
     struct net_loop *loop;
@@ -55,7 +49,7 @@ struct net_http1 {
 /* ---- the end ------------------------------------------------------------------------------ */
 
 /* Off the loop and freed, or freed by whoever is calling the owner. The stream has been let go. */
-static void leave(struct net_http1 *http1)
+static void leave_http1(struct net_http1 *http1)
 {
     net_loop_disarm(http1->loop, &http1->idle);
     net_loop_not_later(http1->loop, &http1->later);
@@ -72,7 +66,7 @@ static void leave(struct net_http1 *http1)
 }
 
 /* The stream has been let go; the owner hears of it. */
-static void end(struct net_http1 *http1)
+static void end_http1(struct net_http1 *http1)
 {
     http1->stream = NULL;
     if (!http1->is_silent) {
@@ -81,24 +75,24 @@ static void end(struct net_http1 *http1)
         http1->events.on_end(http1->user);
         http1->is_busy = false;
     }
-    leave(http1);
+    leave_http1(http1);
 }
 
 static void drop_and_end(struct net_http1 *http1)
 {
     net_stream_drop(http1->stream);
-    end(http1);
+    end_http1(http1);
 }
 
 static void close_and_end(struct net_http1 *http1)
 {
     net_stream_close(http1->stream);
-    end(http1);
+    end_http1(http1);
 }
 
 /* ---- an answer ---------------------------------------------------------------------------- */
 
-static const char *reason_of(int status)
+static const char *status_reason(int status)
 {
     static const struct {
         int status;
@@ -155,7 +149,7 @@ static void put_answer(struct net_http1 *http1, const struct net_http1_answer *a
 
     /* Room for all of it at once. */
     peg__buf_reserve(out, HEAD_BYTES + (has_own ? answer->body.len : 0));
-    peg__buf_printf(out, "HTTP/1.1 %d %s\r\n", answer->status, reason_of(answer->status));
+    peg__buf_printf(out, "HTTP/1.1 %d %s\r\n", answer->status, status_reason(answer->status));
     put_date(out);
     if (has_body)
         peg__buf_printf(out, "Content-Type: %.128s\r\nContent-Length: %zu\r\n",
@@ -176,7 +170,7 @@ static void put_refusal(struct net_http1 *http1, int status, bool wants_body)
 
     net_http1_answer_init(&answer);
     answer.status = status;
-    peg__buf_printf(&answer.body, "%s\n", reason_of(status));
+    peg__buf_printf(&answer.body, "%s\n", status_reason(status));
     http1->is_last = true;
     put_answer(http1, &answer, wants_body);
     net_http1_answer_free(&answer);
@@ -205,7 +199,7 @@ static bool answer_request(struct net_http1 *http1, struct net_http1_request *re
     if (http1->is_left || answer.comes_later) {
         net_http1_answer_free(&answer);
         if (http1->is_left)
-            leave(http1);
+            leave_http1(http1);
         else
             arm_idle(http1);
         return false;
@@ -232,7 +226,7 @@ static peg_str next_piece(const struct net_http1 *http1)
     return peg__strn(left.ptr, left.len < PIECE_BYTES ? left.len : (size_t)PIECE_BYTES);
 }
 
-static void note_sent(struct net_http1 *http1, size_t n)
+static void note_answer_sent(struct net_http1 *http1, size_t n)
 {
     if (http1->out_sent < http1->out.len)
         http1->out_sent += n;
@@ -249,7 +243,7 @@ static void forget_sent(struct net_http1 *http1)
 }
 
 /* Hands what is left of the answer to the stream. False: it has to wait, or is gone. */
-static bool send_some(struct net_http1 *http1)
+static bool send_answer(struct net_http1 *http1)
 {
     peg_str piece;
 
@@ -268,7 +262,7 @@ static bool send_some(struct net_http1 *http1)
             drop_and_end(http1);
         if (status)
             return false;
-        note_sent(http1, piece.len);
+        note_answer_sent(http1, piece.len);
         arm_idle(http1);
     }
     forget_sent(http1);
@@ -294,8 +288,7 @@ static bool is_head(const struct net_http1 *http1)
                            (peg_str)PEG_LIT("HEAD "));
 }
 
-/* True: there is an answer to send. False: there is no whole request yet, or no answer, or all is
- * over. */
+/* False: there is no whole request yet, or no answer, or the connection is gone. */
 static bool answer_next(struct net_http1 *http1)
 {
     struct net_http1_request request;
@@ -315,12 +308,12 @@ static bool answer_next(struct net_http1 *http1)
     return answer_request(http1, &request, used);
 }
 
-static void go_on(struct net_http1 *http1)
+static void serve_next(struct net_http1 *http1)
 {
     if (http1->waiter.next) /* it goes on when it is woken */
         return;
     net_stream_pause(http1->stream);
-    for (unsigned n = 0; send_some(http1); n++) {
+    for (unsigned n = 0; send_answer(http1); n++) {
         if (http1->is_last) {
             close_and_end(http1);
             return;
@@ -339,12 +332,12 @@ static void refuse_waiter(struct net_http1 *http1)
 {
     net_http1_not_wait(&http1->waiter);
     put_refusal(http1, 503, !is_head(http1));
-    go_on(http1);
+    serve_next(http1);
 }
 
 /* ---- events of the stream and the loop ---------------------------------------------------- */
 
-static void on_bytes(void *user, const uint8_t *bytes, size_t len)
+static void on_http1_bytes(void *user, const uint8_t *bytes, size_t len)
 {
     struct net_http1 *http1 = user;
 
@@ -352,41 +345,41 @@ static void on_bytes(void *user, const uint8_t *bytes, size_t len)
     if (http1->in.status)
         drop_and_end(http1);
     else
-        go_on(http1);
+        serve_next(http1);
 }
 
-static void on_drained(void *user)
+static void on_http1_drained(void *user)
 {
     struct net_http1 *http1 = user;
 
     arm_idle(http1);
-    go_on(http1);
+    serve_next(http1);
 }
 
-static void on_closed(void *user, const peg_error *error)
+static void on_http1_closed(void *user, const peg_error *error)
 {
     (void)error;
-    end(user);
+    end_http1(user);
 }
 
-static void on_later(struct net_later *later)
+static void on_http1_later(struct net_later *later)
 {
     struct net_http1 *http1 = peg__container_of(later, struct net_http1, later);
 
     if (!http1->is_broken)
-        go_on(http1);
+        serve_next(http1);
 }
 
-static void on_wake(struct net_http1_waiter *waiter)
+static void on_http1_wake(struct net_http1_waiter *waiter)
 {
     struct net_http1 *http1 = peg__container_of(waiter, struct net_http1, waiter);
 
     if (!http1->is_broken)
-        go_on(http1);
+        serve_next(http1);
 }
 
-/* A request that does not come whole gets an answer, and so does one whose answer did not come; who
- * reads none needs none. */
+/* Answers a request that is incomplete, or whose answer did not come; not a peer that does not
+ * read. */
 static void on_idle(struct net_timer *timer)
 {
     struct net_http1 *http1 = peg__container_of(timer, struct net_http1, idle);
@@ -397,16 +390,16 @@ static void on_idle(struct net_timer *timer)
         refuse_waiter(http1);
     } else if (http1->in.len > http1->in_used) {
         put_refusal(http1, 408, !is_head(http1));
-        go_on(http1);
+        serve_next(http1);
     } else {
         close_and_end(http1);
     }
 }
 
 static const struct net_stream_events stream_events = {
-    .on_bytes = on_bytes,
-    .on_drained = on_drained,
-    .on_closed = on_closed,
+    .on_bytes = on_http1_bytes,
+    .on_drained = on_http1_drained,
+    .on_closed = on_http1_closed,
 };
 
 /* ---- the face ----------------------------------------------------------------------------- */
@@ -438,8 +431,8 @@ peg_status net_http1_serve(struct net_stream *stream, const struct net_http1_eve
         http1->events.idle_ms = PEG_LIMIT_HTTP1_IDLE_MS;
     http1->user = user;
     http1->idle.fn = on_idle;
-    http1->later.fn = on_later;
-    http1->waiter.wake = on_wake;
+    http1->later.fn = on_http1_later;
+    http1->waiter.wake = on_http1_wake;
     net_stream_set_events(stream, &stream_events, http1);
     arm_idle(http1);
     if (first_len) {
@@ -463,7 +456,7 @@ void net_http1_close(struct net_http1 *http1)
         return;
     }
     net_stream_close(http1->stream);
-    leave(http1);
+    leave_http1(http1);
 }
 
 void net_http1_drop(struct net_http1 *http1)
@@ -472,5 +465,104 @@ void net_http1_drop(struct net_http1 *http1)
         return;
     http1->is_silent = true;
     net_stream_drop(http1->stream);
-    leave(http1);
+    leave_http1(http1);
+}
+
+/* ---- answer ---------------------------------------- */
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+void net_http1_answer_init(struct net_http1_answer *ret_answer)
+{
+    *ret_answer = (struct net_http1_answer){.status = 200,
+                                            .content_type = "text/plain; charset=utf-8",
+                                            .body = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES)};
+}
+
+void net_http1_answer_free(struct net_http1_answer *answer)
+{
+    peg__buf_free(&answer->body);
+    answer->shared = net_http1_body_unref(answer->shared);
+}
+
+static const struct peg__buf *body_bytes(const struct net_http1_answer *answer)
+{
+    return answer->shared ? &answer->shared->bytes : &answer->body;
+}
+
+bool net_http1_answer_is_right(const struct net_http1_answer *answer)
+{
+    return !answer->body.status && !body_bytes(answer)->status && answer->status >= 200 &&
+           answer->status <= 599;
+}
+
+peg_str net_http1_answer_body(const struct net_http1_answer *answer)
+{
+    return peg__buf_view(body_bytes(answer));
+}
+
+/* ---- bodies that are shared --------------------------------------------------------------- */
+
+struct net_http1_body *net_http1_body_new(void)
+{
+    struct net_http1_body *body = peg__alloc_zero(1, sizeof(*body));
+
+    if (!body)
+        return NULL;
+    atomic_init(&body->n_refs, 1);
+    body->bytes.max = PEG_LIMIT_HTTP1_ANSWER_BYTES;
+    return body;
+}
+
+struct net_http1_body *net_http1_body_ref(struct net_http1_body *body)
+{
+    if (body)
+        peg__refs_take(&body->n_refs);
+    return body;
+}
+
+struct net_http1_body *net_http1_body_unref(struct net_http1_body *body)
+{
+    if (!body || !peg__refs_drop(&body->n_refs))
+        return NULL;
+    peg__buf_free(&body->bytes);
+    peg__free(body);
+    return NULL;
+}
+
+/* ---- who waits ---------------------------------------------------------------------------- */
+
+void net_http1_wait(struct net_http1_waiter *waiters, struct net_http1_waiter *waiter)
+{
+    waiter->next = waiters;
+    waiter->prev = waiters->prev;
+    waiter->prev->next = waiter;
+    waiters->prev = waiter;
+}
+
+void net_http1_not_wait(struct net_http1_waiter *waiter)
+{
+    if (!waiter->next)
+        return;
+    waiter->prev->next = waiter->next;
+    waiter->next->prev = waiter->prev;
+    waiter->next = waiter->prev = NULL;
+}
+
+void net_http1_wake(struct net_http1_waiter *waiters)
+{
+    /* Who waits again, or comes meanwhile, waits for the next time. */
+    struct net_http1_waiter woken = *waiters;
+
+    if (waiters->next == waiters)
+        return;
+    woken.next->prev = &woken;
+    woken.prev->next = &woken;
+    net_http1_waiters_init(waiters);
+    while (woken.next != &woken) {
+        struct net_http1_waiter *waiter = woken.next;
+
+        net_http1_not_wait(waiter);
+        waiter->wake(waiter);
+    }
 }

@@ -2,13 +2,9 @@
 #ifndef PEG_NET_HTTP1_HTTP1_H
 #define PEG_NET_HTTP1_HTTP1_H
 
-/*
- * A small, strict HTTP/1.1 server for probes and metrics beside gRPC: GET and HEAD, no body, one
- * request after the other on a connection. Whatever is unclear is refused and the connection
- * closed, so that no two readers of the same bytes can disagree about where a request ends.
- *
- * The reader (net_http1_read) does no I/O.
- */
+/* A small, strict HTTP/1.1 server for probes and metrics beside gRPC: GET and HEAD, no body, one
+ * request after the other. Ambiguous requests are rejected and the connection closed, so that no
+ * two readers can disagree about where a request ends. */
 
 #include <stdatomic.h>
 
@@ -21,8 +17,7 @@ struct net_http1_field {
     peg_str value; /* without the blanks around it */
 };
 
-/* A request whose answer is not there yet: its place among others that wait for the same. On the
- * loop of its connection, which takes it out when it goes. */
+/* A request that waits for its answer, in a ring with others. On the loop of its connection. */
 struct net_http1_waiter {
     void (*wake)(struct net_http1_waiter *waiter); /* asks on_request again */
     struct net_http1_waiter *next;                 /* NULL: it does not wait */
@@ -78,8 +73,8 @@ struct net_http1_answer {
     struct peg__buf body;          /* bounded by PEG_LIMIT_HTTP1_ANSWER_BYTES; if it failed, the
                                     * answer is 500. HEAD sends its length only. */
     struct net_http1_body *shared; /* NULL, or a reference on what is sent instead of `body` */
-    /* There is no answer yet: the request was put among those who wait (net_http1_wait()), and
-     * on_request is called again when they are woken. */
+    /* There is no answer yet: the request waits (net_http1_wait()), and on_request is called
+     * again. */
     bool comes_later;
 };
 /* 200 and an empty text; for who answers such requests on other ways than net_http1_serve(). */
@@ -90,12 +85,12 @@ bool net_http1_answer_is_right(const struct net_http1_answer *answer);
 peg_str net_http1_answer_body(const struct net_http1_answer *answer);
 
 struct net_http1_events {
-    /* On the loop; fills the answer. It may call net_http1_close(), and this answer is the last,
-     * or net_http1_drop(), and there is none. */
+    /* On the loop; fills the answer. After net_http1_close() it is the last one, after
+     * net_http1_drop() it is not sent. */
     void (*on_request)(void *user, const struct net_http1_request *request,
                        struct net_http1_answer *answer);
-    /* Once and last: the peer ended it, or it was closed after an error, after the last answer
-     * or after idle_ms without a request. The connection is gone when it returns. */
+    /* Once and last: the peer ended it, or an error, the last answer or idle_ms did. The connection
+     * is gone when it returns. */
     void (*on_end)(void *user);
     int64_t idle_ms; /* for a request to come whole, for an answer that comes later (else it is
                       * 503), and for each 64 KiB of an answer to be taken; 0:
@@ -104,9 +99,9 @@ struct net_http1_events {
 
 struct net_http1;
 
-/* Takes the stream over, also on failure (it is then dropped), `first` being bytes that were read
- * from it already (at most NET_READ_BYTES and PEG_LIMIT_HTTP1_HEAD_BYTES together, else
- * PEG_ELIMIT). No event is called from within this call, nor after net_http1_drop(). */
+/* Takes the stream over, also on failure (it is then dropped), with the `first` bytes that were
+ * read from it (with PEG_LIMIT_HTTP1_HEAD_BYTES at most NET_READ_BYTES, else PEG_ELIMIT). No event
+ * comes from within this call, nor after net_http1_drop(). */
 peg_status net_http1_serve(struct net_stream *stream, const struct net_http1_events *events,
                            void *user, const uint8_t *first, size_t first_len,
                            struct net_http1 **ret_http1);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reads the head of a request, line by line, always from its start: it is below 8 KiB, and so no
- * state can go wrong between two looks. Syntax is refused where it is met, in the order of the
- * bytes; what several fields say together is looked at when the head is whole. So the first bytes
- * of a request are never refused for another reason than the whole.
+ * Reads the head of a request, line by line, always from its start: it is below 8 KiB, and so there
+ * is no state between two reads. Syntax is rejected in the order of the bytes, fields together when
+ * the head is whole: the first bytes are never rejected for another reason than the whole.
  *
- * Refused are also forms that RFC 9112 would let a server take, where readers are known to
- * disagree: folded lines, LF without CR, empty lines before the request, bodies of GET.
+ * Also rejected are forms that RFC 9112 allows, where readers are known to disagree: folded lines,
+ * LF without CR, empty lines before the request, bodies of GET.
  */
 
 #include <string.h>
@@ -60,7 +59,7 @@ static bool is_same_word(peg_str a, const char *b)
 }
 
 /* What comes before the first `end`; *rest is what comes after it. False if there is none. */
-static bool cut(peg_str *rest, char end, peg_str *ret_part)
+static bool cut_at(peg_str *rest, char end, peg_str *ret_part)
 {
     const char *found = rest->len ? memchr(rest->ptr, end, rest->len) : NULL;
 
@@ -74,7 +73,7 @@ static bool cut(peg_str *rest, char end, peg_str *ret_part)
 /* ---- lines -------------------------------------------------------------------------------- */
 
 /* The next line without its CRLF. */
-static int read_line(struct reader *reader, peg_str *ret_line)
+static int next_line(struct reader *reader, peg_str *ret_line)
 {
     const peg_str rest = peg__str_from(reader->bytes, reader->at);
 
@@ -131,12 +130,12 @@ static int read_request_line(struct reader *reader)
 {
     struct net_http1_request *request = &reader->request;
     peg_str rest = {0};
-    int status = read_line(reader, &rest);
+    int status = next_line(reader, &rest);
 
     if (status || reader->needs_more)
         return status;
-    if (!cut(&rest, ' ', &request->method) || !is_token(request->method) ||
-        !cut(&rest, ' ', &request->target))
+    if (!cut_at(&rest, ' ', &request->method) || !is_token(request->method) ||
+        !cut_at(&rest, ' ', &request->target))
         return BAD_REQUEST;
     status = read_version(reader, rest);
     if (status)
@@ -147,7 +146,7 @@ static int read_request_line(struct reader *reader)
         return BAD_REQUEST;
 
     request->query = request->target;
-    if (!cut(&request->query, '?', &request->path)) {
+    if (!cut_at(&request->query, '?', &request->path)) {
         request->path = request->target;
         request->query = peg__strn(request->target.ptr + request->target.len, 0);
     }
@@ -161,7 +160,7 @@ static int read_field(struct net_http1_request *request, peg_str line)
     struct net_http1_field field = {.value = line};
 
     /* A folded line begins with a blank, which is in no token. */
-    if (!cut(&field.value, ':', &field.name) || !is_token(field.name))
+    if (!cut_at(&field.value, ':', &field.name) || !is_token(field.name))
         return BAD_REQUEST;
     if (request->n_fields == NET_HTTP1_MAX_FIELDS)
         return FIELDS_TOO_LARGE;
@@ -174,7 +173,7 @@ static int read_fields(struct reader *reader)
 {
     for (;;) {
         peg_str line = {0};
-        int status = read_line(reader, &line);
+        int status = next_line(reader, &line);
 
         if (status || reader->needs_more || line.len == 0)
             return status;
@@ -186,8 +185,8 @@ static int read_fields(struct reader *reader)
 
 /* ---- what the fields say ------------------------------------------------------------------ */
 
-static const struct net_http1_field *find(const struct net_http1_request *request, const char *name,
-                                          size_t *ret_n)
+static const struct net_http1_field *find_http1_field(const struct net_http1_request *request,
+                                                      const char *name, size_t *ret_n)
 {
     const struct net_http1_field *found = NULL;
     size_t n = 0;
@@ -210,7 +209,7 @@ static bool has_one_each(const struct net_http1_request *request)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t n;
 
-        find(request, names[i], &n);
+        find_http1_field(request, names[i], &n);
         if (n > 1)
             return false;
     }
@@ -232,7 +231,7 @@ static bool is_host(peg_str host)
 static int check_host(const struct reader *reader)
 {
     size_t n;
-    const struct net_http1_field *host = find(&reader->request, "host", &n);
+    const struct net_http1_field *host = find_http1_field(&reader->request, "host", &n);
 
     if (!host)
         return reader->is_1_0 ? OK : BAD_REQUEST;
@@ -243,8 +242,9 @@ static int check_host(const struct reader *reader)
 static int check_body(const struct reader *reader)
 {
     size_t n;
-    const struct net_http1_field *encoding = find(&reader->request, "transfer-encoding", &n);
-    const struct net_http1_field *length = find(&reader->request, "content-length", &n);
+    const struct net_http1_field *encoding =
+        find_http1_field(&reader->request, "transfer-encoding", &n);
+    const struct net_http1_field *length = find_http1_field(&reader->request, "content-length", &n);
     bool is_zero = true;
 
     if (encoding)
@@ -266,7 +266,7 @@ static int check_body(const struct reader *reader)
 static int check_expect(const struct reader *reader)
 {
     size_t n;
-    const struct net_http1_field *expect = find(&reader->request, "expect", &n);
+    const struct net_http1_field *expect = find_http1_field(&reader->request, "expect", &n);
 
     return !expect || is_same_word(expect->value, "100-continue") ? OK : EXPECTATION_FAILED;
 }
@@ -280,7 +280,7 @@ static bool has_connection(const struct net_http1_request *request, const char *
 
         if (!is_same_word(request->fields[i].name, "connection"))
             continue;
-        while (cut(&rest, ',', &part)) {
+        while (cut_at(&rest, ',', &part)) {
             if (is_same_word(peg__str_trim(part, " \t"), word))
                 return true;
         }
@@ -328,7 +328,7 @@ int net_http1_read(const uint8_t *bytes, size_t len, struct net_http1_request *r
 peg_str net_http1_field(const struct net_http1_request *request, const char *name)
 {
     size_t n;
-    const struct net_http1_field *field = find(request, name, &n);
+    const struct net_http1_field *field = find_http1_field(request, name, &n);
 
     return field ? field->value : peg__strn("", 0);
 }

@@ -2,17 +2,51 @@
 #ifndef PEG_NET_LOOP_INTERNAL_H
 #define PEG_NET_LOOP_INTERNAL_H
 
-/* What loop.c, loop_end.c, loop_work.c, loop_aside.c, loops.c and turns.c share. Nobody else
- * includes it. */
+/* Shared by the files of net/loop only. */
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <uv.h>
 
-#include "net/loop/busy_poll.h"
+#include "base/list.h"
+#include "base/mem.h"
 #include "net/loop/loop.h"
-#include "net/loop/mailbox.h"
+
+/* ---- busy_poll.c --------------------------------------------------------------------------- */
+
+/*
+ * Sleeping and waking costs a loop some 5 us, and its waker 2 more: as much as a quick answer
+ * takes. So a loop that waits for exactly one answer, from a peer whose last answers were quick,
+ * polls a few times before it sleeps. It stops when answers take longer.
+ *
+ *   if (net_busy_poll_goes_on(&busy_poll, now_ns)) poll without waiting; else poll
+ *   net_busy_poll_note_event(&busy_poll, now_ns)        something came
+ */
+struct net_busy_poll {
+    int n_awaited;    /* answers that are on their way */
+    int score;        /* 0: the last answers were slow */
+    int64_t since_ns; /* when there was nothing left to do; 0: there is */
+};
+
+/* May the loop poll again without sleeping? */
+bool net_busy_poll_goes_on(struct net_busy_poll *busy_poll, int64_t now_ns);
+void net_busy_poll_note_event(struct net_busy_poll *busy_poll, int64_t now_ns);
+
+/* ---- scheduling.c -------------------------------------------------------------------------- */
+
+/*
+ * How this thread shares the processors. A loop works for some microseconds at a time, and somebody
+ * waits for each of them: it requests short time slices, and Linux 6.12 or later lets it run at
+ * once when it wakes. A computing thread requests long ones and does not preempt on waking
+ * (SCHED_BATCH), or the loop that feeds it would lose its processor to it. Threads inherit this.
+ * A program that chose another policy, such as real time, keeps it.
+ */
+void net_schedule_loop(void);
+/* Uses only idle time if `nice` is above 0 (see nice(2)). */
+void net_schedule_worker(int nice);
+
+/* ---- the loop ------------------------------------------------------------------------------ */
 
 /* One call of net_loop_work(). */
 struct net_work_request {
@@ -22,7 +56,6 @@ struct net_work_request {
     struct net_work_request *prev;
 };
 
-/* What is done aside. */
 struct net_offload {
     bool stays_here;
     bool has_thread; /* the rest is good then */
@@ -34,18 +67,17 @@ struct net_offload {
     struct net_task *last;
 };
 
-/* Those that wait for their turn. */
 struct net_fair_queue {
-    struct net_timers queue; /* by what each was served */
+    struct net_timers jobs; /* by the time each was served */
     size_t n;
-    int64_t served_ns; /* what somebody who always waited would have been served */
-    struct net_turn *running;
-    bool runs_again; /* the one that runs wants another turn */
+    int64_t served_ns; /* that a job which always waited would have been served */
+    struct net_fair_job *running;
+    bool runs_again; /* the running job is to be queued again */
 };
 
 struct net_loop {
-    /* What other threads write; apart, so that they do not slow down what the loop reads. */
-    struct net_mailbox mailbox;
+    /* Written by other threads; apart, so that they do not slow down what the loop reads. */
+    _Atomic(struct net_message *) mailbox; /* the last message; each knows the one before it */
     atomic_bool must_stop;
     atomic_ptrdiff_t load_by_others;
     atomic_uint_least64_t n_wakes;
@@ -65,44 +97,39 @@ struct net_loop {
 
     /* Rings; these are their heads. */
     struct net_later laters;
-    struct net_fair_queue turns;
-    struct net_busy_poll spin;
+    struct net_fair_queue fair_queue;
+    struct net_busy_poll busy_poll;
     struct net_open opens;
     struct net_open closing; /* close was called, the end has not come */
     struct net_work_request *works;
-    struct net_offload aside;
+    struct net_offload offload;
 
     atomic_ptrdiff_t load; /* by the loop's own thread */
     uint8_t *scratch;      /* and behind it the read buffer */
 
     bool has_thread;
     pthread_t thread;
-    bool may_spin; /* there is another processor for the peer */
+    bool may_busy_poll; /* there is another processor for the peer */
     bool is_ending;
     bool is_shut; /* its handles are closed: it can no longer be woken */
 };
 
-/* The loop that this thread runs, or NULL; returns what it was before. */
-struct net_loop *net_loop_enter(struct net_loop *loop);
-
-/* Runs what was posted, and what is to be done later. */
-void net_loop_run_posted(struct net_loop *loop);
+/* loop.c: runs what is to be done later. */
 void net_loop_run_later(struct net_loop *loop);
-/* Gives those that wait their turns, as many as a round has. */
+/* loop.c: all but the signals of a thread's own faults; the caller restores what was before. */
+void net_block_signals(sigset_t *ret_before);
+/* loop.c: ends and frees loops that may post to each other: none is freed before all have ended. */
+void net_loops_end(struct net_loop **loops, size_t n);
+
+/* fair_queue.c: runs queued jobs, as many as a round has time for. */
 void net_loop_run_fair_queue(struct net_loop *loop);
 
-/* All but the signals of a thread's own faults; the caller restores what was before. */
-void net_block_signals(sigset_t *ret_before);
-
-/* For tests that count allocations, which they do in one thread: tasks are done here, at once. */
+/* offload.c: for tests that count allocations, which they do in one thread: tasks run here, at
+ * once. */
 void net_loop_keep_here(struct net_loop *loop);
-/* Joins the thread aside; nothing waits for it any more. */
+/* offload.c: joins the offload thread; nothing waits for it any more. */
 void net_loop_end_offload(struct net_loop *loop);
-
-/* Cancels all work that has not begun. */
+/* offload.c: cancels all work that has not begun. */
 void net_loop_cancel_works(struct net_loop *loop);
-
-/* Ends and frees loops that may post to each other: none is freed before all have ended. */
-void net_loops_end(struct net_loop **loops, size_t n);
 
 #endif

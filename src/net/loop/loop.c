@@ -5,35 +5,35 @@
  *
  *   poll         waits; reads, writes and the mailbox are served
  *   after_poll   what the loop posted to itself, timers that are due, then what was to be done
- *                later, then turns (turns.c)
+ *                later, then jobs of the fair queue
  *   closing      handles that were closed are gone
  *   before_poll  again what was to be done later; then decides how long to wait
  *
- * The clock is read when somebody first asks in a round, so a round in which no time matters
- * costs none. libuv's own timers count milliseconds: one of them, the alarm, ends the polling when
- * the first of ours is due, rounded up. It is moved only to be earlier; a deadline that was
- * disarmed, as nearly all are, costs one round for nothing much later.
+ * The clock is read on first use in a round. libuv's own timers count milliseconds: one of them,
+ * the alarm, ends the polling when the first of ours is due, rounded up. It is moved only to be
+ * earlier; a deadline that was disarmed, as nearly all are, costs one idle round much later.
+ *
+ * At the end the threads are stopped and joined, and the caller's thread runs the loops: first
+ * until all that is open is closed and all work done or canceled, then without handles. Either may
+ * make one loop post to another, so both are repeated until all are quiet.
  */
-
-#include "net/loop/loop.h"
 
 #include <sched.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/mem.h"
 #include "net/loop/internal.h"
-#include "net/loop/scheduling.h"
 
-/* What is asked for while it is run is done in the same round, but not for ever: a connection with
- * much to send asks for its next turn that way, and others wait to be read. */
+/* What is requested meanwhile runs in the same round, but not for ever: a connection with much to
+ * send goes on that way, and others wait to be read. */
 enum { MAX_PASSES = 2 };
 
-/* The loop that this thread runs. Asked for all the time: without the model it would be a call in
- * a shared library. */
+/* The loop that this thread runs. Without the model, reading it would be a call in a shared
+ * library. */
 static _Thread_local struct net_loop *here __attribute__((tls_model("initial-exec")));
 
-struct net_loop *net_loop_enter(struct net_loop *loop)
+/* Returns the loop that this thread ran before. */
+static struct net_loop *enter_loop(struct net_loop *loop)
 {
     struct net_loop *before = here;
 
@@ -48,9 +48,52 @@ bool net_loop_is_here(const struct net_loop *loop)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* uv_async_send() first looks, without a barrier, whether the loop is being woken already. The
- * loop forgets that before it looks at what we have just written: so must we write before we look,
- * or on some processors both would see the old state, and nobody would wake. */
+/*
+ * The mailbox is a stack that grows by compare-and-swap and is taken whole by an exchange, so that
+ * no thread ever reads a message that another may have taken (no ABA). The loop reverses it.
+ *
+ * True if it was empty: that sender wakes the loop, all others need not.
+ */
+static bool push_message(struct net_loop *loop, struct net_message *message)
+{
+    struct net_message *before = atomic_load_explicit(&loop->mailbox, memory_order_relaxed);
+
+    do {
+        message->next = before;
+    } while (!atomic_compare_exchange_weak_explicit(&loop->mailbox, &before, message,
+                                                    memory_order_release, memory_order_relaxed));
+    /* Not message->next: the message is the loop's now. */
+    return !before;
+}
+
+static bool has_messages(const struct net_loop *loop)
+{
+    return atomic_load_explicit(&loop->mailbox, memory_order_relaxed) != NULL;
+}
+
+/* In the order of posting. */
+static struct net_message *take_messages(struct net_loop *loop)
+{
+    struct net_message *message;
+    struct net_message *first = NULL;
+
+    /* An exchange is a locked instruction, and the mailbox is empty in most rounds. */
+    if (!has_messages(loop))
+        return NULL;
+    message = atomic_exchange_explicit(&loop->mailbox, NULL, memory_order_acquire);
+    while (message) {
+        struct net_message *before = message->next;
+
+        message->next = first;
+        first = message;
+        message = before;
+    }
+    return first;
+}
+
+/* uv_async_send() first checks, without a barrier, whether the loop is being woken already. The
+ * loop clears that before it reads what we have just written: without the fence both could see the
+ * old state, and the loop would sleep. */
 static void wake_up(struct net_loop *loop)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -59,8 +102,8 @@ static void wake_up(struct net_loop *loop)
 
 void net_loop_post(struct net_loop *loop, struct net_message *message)
 {
-    /* On its own thread the loop looks by itself before it waits. */
-    if (!net_mailbox_post(&loop->mailbox, message) || here == loop || loop->is_shut)
+    /* On its own thread the loop checks before it waits. */
+    if (!push_message(loop, message) || here == loop || loop->is_shut)
         return;
     atomic_fetch_add_explicit(&loop->n_wakes, 1, memory_order_relaxed);
     wake_up(loop);
@@ -71,9 +114,9 @@ uint64_t net_loop_n_wakes(const struct net_loop *loop)
     return atomic_load_explicit(&loop->n_wakes, memory_order_relaxed);
 }
 
-void net_loop_run_posted(struct net_loop *loop)
+static void run_posted(struct net_loop *loop)
 {
-    struct net_message *message = net_mailbox_take_all(&loop->mailbox);
+    struct net_message *message = take_messages(loop);
 
     while (message) {
         struct net_message *next = message->next; /* fn may free it */
@@ -83,14 +126,14 @@ void net_loop_run_posted(struct net_loop *loop)
     }
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_async(uv_async_t *wake)
 {
     struct net_loop *loop = (struct net_loop *)wake->data;
 
-    /* Whoever sees it also sees what its sender posted before. */
+    /* Acquires what its sender posted before. */
     if (atomic_exchange_explicit(&loop->must_stop, false, memory_order_acquire))
         uv_stop(&loop->uv);
-    net_loop_run_posted(loop);
+    run_posted(loop);
 }
 
 /* ---- later -------------------------------------------------------------------------------- */
@@ -135,8 +178,8 @@ void net_loop_not_later(struct net_loop *loop, struct net_later *later)
         unlink_later(later);
 }
 
-/* Those that wait now, in a ring of their own: what is asked for meanwhile waits for the next
- * pass, and what is taken back leaves whichever ring it is in. */
+/* Those that wait now, in a ring of their own: what is requested meanwhile waits for the next pass,
+ * and what is taken back leaves whichever ring it is in. */
 static void run_later_pass(struct net_loop *loop)
 {
     struct net_later ring = loop->laters;
@@ -194,7 +237,6 @@ static void run_timers(struct net_loop *loop)
         timer->fn(timer);
 }
 
-/* Polling has ended, which is all that it is for. */
 static void on_alarm(uv_timer_t *alarm)
 {
     struct net_loop *loop = (struct net_loop *)alarm->data;
@@ -225,13 +267,13 @@ static void on_busy(uv_idle_t *busy)
 
 static bool has_work(const struct net_loop *loop)
 {
-    return has_laters(&loop->laters) || loop->turns.n > 0 || !net_mailbox_is_empty(&loop->mailbox);
+    return has_laters(&loop->laters) || loop->fair_queue.n > 0 || has_messages(loop);
 }
 
-static bool spins(struct net_loop *loop)
+static bool should_busy_poll(struct net_loop *loop)
 {
-    return loop->may_spin && (loop->spin.n_awaited || loop->spin.since_ns) &&
-           net_busy_poll_goes_on(&loop->spin, (int64_t)uv_hrtime());
+    return loop->may_busy_poll && (loop->busy_poll.n_awaited || loop->busy_poll.since_ns) &&
+           net_busy_poll_goes_on(&loop->busy_poll, (int64_t)uv_hrtime());
 }
 
 static void on_before_poll(uv_prepare_t *before_poll)
@@ -240,7 +282,7 @@ static void on_before_poll(uv_prepare_t *before_poll)
 
     net_loop_run_later(loop);
     set_alarm(loop);
-    if (has_work(loop) || spins(loop))
+    if (has_work(loop) || should_busy_poll(loop))
         uv_idle_start(&loop->busy, on_busy);
     else
         uv_idle_stop(&loop->busy);
@@ -249,20 +291,20 @@ static void on_before_poll(uv_prepare_t *before_poll)
 
 void net_loop_await(struct net_loop *loop, int n)
 {
-    loop->spin.n_awaited += n;
+    loop->busy_poll.n_awaited += n;
 }
 
 void net_loop_note_event(struct net_loop *loop)
 {
-    if (loop->spin.since_ns)
-        net_busy_poll_note_event(&loop->spin, net_loop_now_ns(loop));
+    if (loop->busy_poll.since_ns)
+        net_busy_poll_note_event(&loop->busy_poll, net_loop_now_ns(loop));
 }
 
 static void on_after_poll(uv_check_t *after_poll)
 {
     struct net_loop *loop = (struct net_loop *)after_poll->data;
 
-    net_loop_run_posted(loop);
+    run_posted(loop);
     run_timers(loop);
     net_loop_run_later(loop);
     net_loop_run_fair_queue(loop);
@@ -270,11 +312,11 @@ static void on_after_poll(uv_check_t *after_poll)
 
 void net_loop_run(struct net_loop *loop)
 {
-    struct net_loop *before = net_loop_enter(loop);
+    struct net_loop *before = enter_loop(loop);
 
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     loop->is_now_fresh = false;
-    net_loop_enter(before);
+    enter_loop(before);
 }
 
 void net_loop_stop(struct net_loop *loop)
@@ -308,7 +350,7 @@ peg_status net_loop_start(struct net_loop *loop, peg_error *reterr)
     int error;
 
     if (loop->has_thread)
-        return peg__fail(reterr, PEG_ESTATE, "E_LOOP_STARTED",
+        return peg__fail(reterr, PEG_ESTATE, "E_LOOP",
                          "this loop has a thread already: start each loop once");
     net_block_signals(&before);
     error = pthread_create(&loop->thread, NULL, run_thread, loop);
@@ -382,7 +424,7 @@ struct uv_loop_s *net_loop_uv(struct net_loop *loop)
     return &loop->uv;
 }
 
-/* ---- beginning and end --------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static peg_status fail_uv(int error, peg_error *reterr)
 {
@@ -397,7 +439,7 @@ static peg_status fail_uv(int error, peg_error *reterr)
  * others have nothing to fail with. */
 static int start_handles(struct net_loop *loop)
 {
-    const int error = uv_async_init(&loop->uv, &loop->wake, on_wake);
+    const int error = uv_async_init(&loop->uv, &loop->wake, on_async);
 
     if (error)
         return error;
@@ -430,7 +472,7 @@ static int start_uv(struct net_loop *loop)
     return error;
 }
 
-/* Who spins on the only one keeps the answer from being made. */
+/* Polling on the only processor would keep the peer from answering. */
 static bool has_processors(void)
 {
     cpu_set_t here_set;
@@ -449,7 +491,7 @@ peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr)
     if (!loop || !scratch)
         return peg__fail_nomem(reterr);
     loop->alarm_ns = NET_NEVER;
-    loop->may_spin = has_processors();
+    loop->may_busy_poll = has_processors();
     clear_laters(&loop->laters);
     loop->opens.next = loop->opens.prev = &loop->opens;
     loop->closing.next = loop->closing.prev = &loop->closing;
@@ -461,6 +503,122 @@ peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr)
     scratch = NULL;
     loop = NULL;
     return PEG_OK;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static bool is_quiet(const struct net_loop *loop)
+{
+    return !has_messages(loop) && loop->laters.next == &loop->laters && loop->fair_queue.n == 0 &&
+           loop->opens.next == &loop->opens && loop->closing.next == &loop->closing && !loop->works;
+}
+
+/* Closes each once; what is opened meanwhile is closed in the next round. */
+static void close_opens(struct net_loop *loop)
+{
+    struct net_open ring = loop->opens;
+
+    if (ring.next == &loop->opens)
+        return;
+    ring.next->prev = &ring;
+    ring.prev->next = &ring;
+    loop->opens.next = loop->opens.prev = &loop->opens;
+    while (ring.next != &ring) {
+        struct net_open *open = ring.next;
+
+        net_loop_closed(loop, open);
+        open->next = &loop->closing;
+        open->prev = loop->closing.prev;
+        open->prev->next = open;
+        loop->closing.prev = open;
+        open->close(open);
+    }
+}
+
+static void join_thread(struct net_loop *loop)
+{
+    if (!loop->has_thread)
+        return;
+    net_loop_stop(loop);
+    pthread_join(loop->thread, NULL);
+    loop->has_thread = false;
+}
+
+static void end_loop(struct net_loop *loop)
+{
+    struct net_loop *before = enter_loop(loop);
+
+    loop->is_ending = true;
+    while (!is_quiet(loop)) {
+        loop->is_now_fresh = false;
+        run_posted(loop);
+        close_opens(loop);
+        net_loop_cancel_works(loop);
+        net_loop_run_later(loop);
+        net_loop_run_fair_queue(loop);
+        if (!is_quiet(loop))
+            uv_run(&loop->uv, UV_RUN_ONCE);
+    }
+    enter_loop(before);
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void shut_loop(struct net_loop *loop)
+{
+    struct net_loop *before = enter_loop(loop);
+
+    loop->is_shut = true;
+    do {
+        uv_walk(&loop->uv, close_handle, NULL);
+        uv_run(&loop->uv, UV_RUN_DEFAULT);
+        loop->is_now_fresh = false;
+        run_posted(loop);
+        net_loop_run_later(loop);
+        net_loop_run_fair_queue(loop);
+        close_opens(loop);
+    } while (uv_loop_alive(&loop->uv) || !is_quiet(loop));
+    enter_loop(before);
+}
+
+/* For each loop, and again for those that another one has posted to. */
+static void run_end_step(void (*step)(struct net_loop *loop), struct net_loop **loops, size_t n)
+{
+    bool is_repeated = false;
+    bool were_quiet;
+
+    do {
+        were_quiet = true;
+        for (size_t i = 0; i < n; i++) {
+            if (is_repeated && is_quiet(loops[i]))
+                continue;
+            step(loops[i]);
+            were_quiet = false;
+        }
+        is_repeated = true;
+    } while (!were_quiet);
+}
+
+void net_loops_end(struct net_loop **loops, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        net_loop_stop(loops[i]);
+    for (size_t i = 0; i < n; i++)
+        join_thread(loops[i]);
+    run_end_step(end_loop, loops, n);
+    for (size_t i = 0; i < n; i++)
+        net_loop_end_offload(loops[i]); /* it may still be about to wake the loop */
+    run_end_step(shut_loop, loops, n);
+    for (size_t i = 0; i < n; i++) {
+        uv_loop_close(&loops[i]->uv);
+        peg__free(loops[i]->scratch);
+        peg__free(loops[i]);
+    }
 }
 
 struct net_loop *net_loop_free(struct net_loop *loop)

@@ -15,20 +15,52 @@
  * loop's thread, or before it runs.
  */
 
-#include "net/loop/timers.h"
+#include "pegboard/common.h"
+
+/* ---- timers -------------------------------------------------------------------------------- */
+
+/* Timers in the order in which they are due; the owner reads the clock. A timer lies in its owner's
+ * memory, so arming cannot fail; arming is O(1), and so is disarming one that is not next, as
+ * nearly every deadline is. One thread at a time. */
+struct net_timer {
+    void (*fn)(struct net_timer *timer); /* called disarmed; may arm it again, or free it */
+    int64_t due_ns;
+    /* The rest belongs to the heap; a timer of all zeros is disarmed. */
+    bool is_armed;
+    struct net_timer *child;
+    struct net_timer *next; /* among the children of one parent */
+    struct net_timer *prev; /* the one before it, or the parent of a first child */
+};
+
+struct net_timers {
+    struct net_timer *root; /* due first; NULL if none is armed */
+};
+
+#define NET_NEVER INT64_MAX
+
+/* Arms it, or moves it if it is armed. NET_NEVER disarms. */
+void net_timers_arm(struct net_timers *timers, struct net_timer *timer, int64_t due_ns);
+/* A timer that is not armed is left alone. */
+void net_timers_disarm(struct net_timers *timers, struct net_timer *timer);
+/* When the first one is due, or NET_NEVER. */
+int64_t net_timers_next_ns(const struct net_timers *timers);
+/* Disarms and returns the first timer that is due at `now_ns`, or NULL. */
+struct net_timer *net_timers_take_due(struct net_timers *timers, int64_t now_ns);
+
+/* ---- the loop ------------------------------------------------------------------------------ */
 
 struct net_loop;
 struct uv_loop_s;
 
-/* Something to be done on the loop's thread. It lies in the sender's memory until fn is called,
- * which may free it or post it again. */
+/* Runs on the loop's thread. It lies in the sender's memory until fn is called, which may free it
+ * or post it again. */
 struct net_message {
     void (*fn)(struct net_message *message);
     struct net_message *next; /* the mailbox's */
 };
 
-/* Something to be done once at the end of this round of the loop, after all that can be read
- * was read: writes of a connection are gathered that way. */
+/* Runs once at the end of this round of the loop, after all reading: writes are gathered that
+ * way. */
 struct net_later {
     void (*fn)(struct net_later *later);
     bool is_waiting; /* the rest is the loop's */
@@ -36,18 +68,17 @@ struct net_later {
     struct net_later *prev;
 };
 
-/* Something that may take long, or that many want at once: it waits for its turn
- * (net/stream/queue.c). Whoever lets it wait takes it back with net_loop_no_turn() before its
- * memory goes. */
-struct net_turn {
-    void (*fn)(struct net_turn *turn); /* may ask for the next turn, or free it */
-    int64_t served_ns;                 /* the rest is the loop's; all zeros is one of no cost yet */
+/* A job that may take long, or of which many come at once: it waits in the fair queue. The owner
+ * takes it back with net_loop_dequeue() before its memory goes. */
+struct net_fair_job {
+    void (*fn)(struct net_fair_job *job); /* may queue it again, or free it */
+    int64_t served_ns; /* the rest is the loop's; all zeros is one of no cost yet */
     struct net_timer place;
 };
 
-/* Work that would block the loop: `work` runs on a thread of the pool, then `done` on the loop.
- * It lies in the owner's memory, who keeps it until `done` is called, also when the loop stops
- * before: then `work` may not have run, and `was_canceled` is true. */
+/* Work that would block the loop: `work` runs on a thread of the pool, then `done` on the loop. It
+ * lies in the owner's memory until `done`. If the loop stops before, `work` may not have run, and
+ * `was_canceled` is true. */
 struct net_work {
     void (*work)(struct net_work *work);
     void (*done)(struct net_work *work, bool was_canceled);
@@ -55,9 +86,8 @@ struct net_work {
     void *request;
 };
 
-/* Arithmetic that would hold up the loop (loop_aside.c): `work` runs on another thread of the
- * loop, one after the other and behind all others, then `done` on the loop. It lies in the owner's
- * memory until then. */
+/* Arithmetic that would hold up the loop: `work` runs on the loop's offload thread, one task after
+ * the other, then `done` on the loop. It lies in the owner's memory until then. */
 struct net_task {
     void (*work)(struct net_task *task);
     struct net_message done;
@@ -68,12 +98,10 @@ struct net_task {
 
 /* PEG_EIO (E_LOOP) if the system has no more of what a loop needs. */
 peg_status net_loop_new(struct net_loop **ret_loop, peg_error *reterr);
-/* Any thread but the loop's own, and not while net_loop_run() runs it elsewhere. Stops it, waits
- * for its thread, runs what was posted, closes everything that is still open on it (each owner
- * hears of it as of any other end), cancels work that has not begun and waits for the rest. All
- * of that runs in the caller's thread, which is the loop's for as long: what it posts to the loop,
- * asks for later or works on is done too. Timers that are armed at the end are forgotten. Other
- * threads must not post any more, but for the functions of work that runs. */
+/* Any thread but the loop's own, and not during net_loop_run(). Stops it, joins its thread, runs
+ * what was posted, closes what is open on it, cancels work that has not begun and waits for the
+ * rest, all in the caller's thread. Armed timers are forgotten. Other threads must not post any
+ * more, but for work that runs. */
 struct net_loop *net_loop_free(struct net_loop *loop);
 
 /* Runs it in a thread of its own, in which all signals are blocked. */
@@ -85,18 +113,16 @@ void net_loop_run(struct net_loop *loop);
 void net_loop_stop(struct net_loop *loop);
 
 /* Any thread. Messages of one sender arrive in order. Never fails. Wakes the loop once for as
- * many messages as are there when it looks. */
+ * many messages as are there when it reads them. */
 void net_loop_post(struct net_loop *loop, struct net_message *message);
 /* Any thread. How often a message from another thread has woken it. */
 uint64_t net_loop_n_wakes(const struct net_loop *loop);
 /* Any thread. Is this the thread that runs the loop? False for a loop that does not run. */
 bool net_loop_is_here(const struct net_loop *loop);
 
-/* Monotonic (that of uv_hrtime()). Read when it is first asked for in a round: cheap, and the same
- * for all of a round, which begins when the loop has waited. */
+/* Monotonic (uv_hrtime()). Read once per round, which begins when the loop has waited. */
 int64_t net_loop_now_ns(struct net_loop *loop);
-/* Arms with the moment, which may be in the past: fn is then called in the next round. It is
- * called up to 1 ms late, never early by net_loop_now_ns(). */
+/* A moment in the past: fn is called in the next round. Up to 1 ms late, never early. */
 void net_loop_arm(struct net_loop *loop, struct net_timer *timer, int64_t due_ns);
 void net_loop_disarm(struct net_loop *loop, struct net_timer *timer);
 
@@ -104,26 +130,26 @@ void net_loop_disarm(struct net_loop *loop, struct net_timer *timer);
 void net_loop_later(struct net_loop *loop, struct net_later *later);
 void net_loop_not_later(struct net_loop *loop, struct net_later *later);
 
-/* What turns of one round take together, but for one that takes longer alone. */
-enum { NET_TURN_NS = 12000 };
-/* Asking again before it came is the same as asking once. */
-void net_loop_turn(struct net_loop *loop, struct net_turn *turn);
-void net_loop_no_turn(struct net_loop *loop, struct net_turn *turn);
-/* Is it its turn now? */
-bool net_loop_has_turn(const struct net_loop *loop, const struct net_turn *turn);
-static inline bool net_turn_is_waiting(const struct net_turn *turn)
+/* The time of all jobs in one round, but for one that takes longer alone. */
+enum { NET_FAIR_QUEUE_NS = 12000 };
+/* A job that is queued already stays where it is. */
+void net_loop_enqueue(struct net_loop *loop, struct net_fair_job *job);
+void net_loop_dequeue(struct net_loop *loop, struct net_fair_job *job);
+/* Is this the job that runs now? */
+bool net_loop_is_running(const struct net_loop *loop, const struct net_fair_job *job);
+static inline bool net_fair_job_is_queued(const struct net_fair_job *job)
 {
-    return turn->place.is_armed;
+    return job->place.is_armed;
 }
 
 /* So many more answers of peers are on their way to this loop, or fewer: for a single one, if the
- * last ones were quick, the loop does not sleep at once (spin.h). On its thread. */
+ * last ones were quick, the loop polls for a while before it sleeps. On its thread. */
 void net_loop_await(struct net_loop *loop, int n);
 /* Something came: for net/stream/stream.c. */
 void net_loop_note_event(struct net_loop *loop);
 
-/* Never fails. The owner of what is still aside when the loop ends is among the open things
- * below, and leaves them when it is done or taken back. */
+/* Never fails. The owner of a pending task is among the open things below until it is done or taken
+ * back. */
 void net_loop_offload(struct net_loop *loop, struct net_task *task);
 /* Takes it back. False: it has begun, and `done` comes, or has come. */
 bool net_loop_cancel_offload(struct net_loop *loop, struct net_task *task);
@@ -131,25 +157,23 @@ bool net_loop_cancel_offload(struct net_loop *loop, struct net_task *task);
 /* PEG_ENOMEM: `done` will not be called. */
 peg_status net_loop_work(struct net_loop *loop, struct net_work *work) PEG_MUST_USE;
 
-/* Any thread: how much hangs on this loop, for whoever hands out connections. Adding is cheapest
- * on the loop's own thread. */
+/* Any thread: the load, for handing out connections. Adding is cheapest on the loop's own
+ * thread. */
 size_t net_loop_load(const struct net_loop *loop);
 void net_loop_add_load(struct net_loop *loop, ptrdiff_t n);
 
-/* A buffer of NET_SCRATCH_BYTES for whoever is running on the loop, until it returns. */
+/* A buffer of NET_SCRATCH_BYTES for the function that runs on the loop, until it returns. */
 enum { NET_SCRATCH_BYTES = 64 << 10 };
 uint8_t *net_loop_scratch(struct net_loop *loop);
-/* Another one of NET_READ_BYTES, for net/stream/stream.c: what it read lies there while the owner
- * of the stream may be writing in the scratch buffer. */
+/* Another one of NET_READ_BYTES, for net/stream/stream.c. */
 enum { NET_READ_BYTES = 64 << 10 };
 uint8_t *net_loop_read_buffer(struct net_loop *loop);
 
 /* For what libuv offers and this does not: other files of net/, and bus/. */
 struct uv_loop_s *net_loop_uv(struct net_loop *loop);
 
-/* Things that are open on the loop, so that net_loop_free() can close them: put one in at the
- * start and take it out at the end. `close` is called once and must lead to that end, at once or
- * within a few rounds, and without an answer from another loop, which may have ended. */
+/* What is open on the loop, for net_loop_free() to close. `close` is called once and must lead to
+ * net_loop_closed() within a few rounds, without an answer from another loop. */
 struct net_open {
     void (*close)(struct net_open *open);
     struct net_open *next; /* the loop's */
@@ -168,12 +192,11 @@ struct net_loops;
 
 /* 1..PEG_LIMIT_NET_LOOPS of them; 0 means 1. */
 peg_status net_loops_new(unsigned n, struct net_loops **ret_loops, peg_error *reterr);
-/* As net_loop_free() for each; none is gone before all have ended, so that they may post to each
- * other until then. */
+/* As net_loop_free() for each; they may post to each other until all have ended. */
 struct net_loops *net_loops_free(struct net_loops *loops);
 unsigned net_loops_len(const struct net_loops *loops);
 struct net_loop *net_loops_at(const struct net_loops *loops, unsigned i);
-/* The one on which the least hangs; equals take turns. */
+/* The one with the least load; equals in rotation. */
 struct net_loop *net_loops_least(struct net_loops *loops);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "net/loop/internal.h"
 
 struct net_loops {
@@ -36,7 +35,7 @@ peg_status net_loops_new(unsigned n, struct net_loops **ret_loops, peg_error *re
     peg_status status = PEG_OK;
 
     if (wanted > PEG_LIMIT_NET_LOOPS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_LOOPS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_LOOP",
                          "%u event loops are more than PEG_LIMIT_NET_LOOPS = %d: take one per core "
                          "at most",
                          wanted, PEG_LIMIT_NET_LOOPS);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/loop/scheduling.h"
-
 #include <errno.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "net/loop/internal.h"
 
 /* struct sched_attr of the kernel, which Debian 12's glibc does not declare. */
 struct attributes {
@@ -24,7 +22,7 @@ struct attributes {
 
 enum { OF_LOOP_NS = 100000, OF_WORK_NS = 3000000 };
 
-static void ask(uint32_t policy, int nice, uint64_t slice_ns)
+static void set_scheduling(uint32_t policy, int nice, uint64_t slice_ns)
 {
     struct attributes asked = {
         .size = sizeof(asked), .policy = policy, .nice = nice, .runtime_ns = slice_ns};
@@ -37,8 +35,8 @@ static void ask(uint32_t policy, int nice, uint64_t slice_ns)
     (void)setpriority(PRIO_PROCESS, 0, nice); /* of this thread */
 }
 
-/* False if this thread is none of those that share by slices. */
-static bool has_slices(int *ret_policy, int *ret_nice)
+/* False if this thread has no time slices. */
+static bool get_scheduling(int *ret_policy, int *ret_nice)
 {
     const int policy = sched_getscheduler(0);
 
@@ -53,8 +51,8 @@ void net_schedule_loop(void)
     int policy;
     int nice;
 
-    if (has_slices(&policy, &nice))
-        ask((uint32_t)policy, nice, OF_LOOP_NS);
+    if (get_scheduling(&policy, &nice))
+        set_scheduling((uint32_t)policy, nice, OF_LOOP_NS);
 }
 
 void net_schedule_worker(int nice)
@@ -62,6 +60,6 @@ void net_schedule_worker(int nice)
     int policy;
     int now;
 
-    if (has_slices(&policy, &now))
-        ask(SCHED_BATCH, nice > now ? nice : now, OF_WORK_NS);
+    if (get_scheduling(&policy, &now))
+        set_scheduling(SCHED_BATCH, nice > now ? nice : now, OF_WORK_NS);
 }

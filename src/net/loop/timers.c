@@ -6,7 +6,7 @@
  * than that: they are melded in pairs, then from the last to the first.
  */
 
-#include "net/loop/timers.h"
+#include "net/loop/loop.h"
 
 static struct net_timer *meld(struct net_timer *a, struct net_timer *b)
 {

@@ -10,21 +10,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 #include "net/stream/internal.h"
 
 static const struct net_stream_options default_options;
-
 enum { LOCAL_WINDOW = 256 << 10 };
 
-/* Small messages are written whole, so waiting for more of them (Nagle) only delays them. Peers
- * whose machine is gone are noticed by the kernel at last. On the way to a peer on this machine
- * nothing is congested: where BBR is the system's choice its pacing would hold back answers for a
- * hundred microseconds as soon as the machine is busy; and what such a peer sends the kernel
- * carries in the thread that made room for it, which is ours, so it is not a megabyte at a time.
- * Nor is it as little as one piece of loopback (64 KiB): the kernel has then offered more than it
- * has room for once messages are small, drops what came, and the peer sends again 200 ms later. */
+/* Small messages are written whole, so Nagle's waiting only delays them; keepalive finds peers
+ * whose machine is gone. A peer on this machine needs no congestion control: BBR's pacing would
+ * delay answers by 100 us when the machine is busy. The kernel carries what such a peer sends in
+ * the thread that freed the space, which is ours: so its window is below a megabyte, but above one
+ * piece of loopback (64 KiB), or small messages overrun it and are sent again 200 ms later. */
 static void set_tcp_options(int fd, const struct net_address *peer)
 {
     static const char unpaced[] = "reno";
@@ -40,12 +36,12 @@ static void set_tcp_options(int fd, const struct net_address *peer)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-static peg_status fail_system(const char *what, int why, peg_error *reterr)
+static peg_status fail_system(const char *what, int error, peg_error *reterr)
 {
-    char words[128];
+    char message[128];
 
     return peg__fail(reterr, PEG_EIO, "E_STREAM", "%s: %s (%s)", what,
-                     strerror_r(why, words, sizeof(words)), strerrorname_np(why));
+                     strerror_r(error, message, sizeof(message)), strerrorname_np(error));
 }
 
 static uid_t unix_uid_of(int fd, const struct net_address *peer)
@@ -59,10 +55,31 @@ static uid_t unix_uid_of(int fd, const struct net_address *peer)
     return user.uid;
 }
 
+void net_stream_time_out(struct net_stream *stream)
+{
+    peg_error error;
+
+    peg__fail(&error, PEG_ETIMEOUT, "E_STREAM",
+              "%s with %s took too long: check that it can be reached, or raise open_ms",
+              stream->state == NET_CONNECTING ? "connecting" : "the TLS handshake", stream->peer);
+    net_stream_fail(stream, &error); /* one that was ending has no owner */
+}
+
+static void on_timer(struct net_timer *timer)
+{
+    struct net_stream *stream = peg__container_of(timer, struct net_stream, timer);
+
+    stream->is_late = true;
+    if (net_stream_must_wait(stream))
+        net_stream_enqueue(stream);
+    else
+        net_stream_time_out(stream);
+}
+
 /* Owns fd only when it succeeds. */
-static peg_status make(struct net_loop *loop, int fd, const struct net_address *peer,
-                       const struct net_stream_options *options, struct net_stream **ret_stream,
-                       peg_error *reterr)
+static peg_status make_stream(struct net_loop *loop, int fd, const struct net_address *peer,
+                              const struct net_stream_options *options,
+                              struct net_stream **ret_stream, peg_error *reterr)
 {
     char text[NET_ADDRESS_TEXT];
     struct net_stream *stream;
@@ -81,9 +98,9 @@ static peg_status make(struct net_loop *loop, int fd, const struct net_address *
     stream->max_queue = options->max_queue ? options->max_queue : PEG_LIMIT_NET_QUEUE_BYTES;
     stream->queue.max = stream->max_queue;
     stream->linger_ms = options->linger_ms ? options->linger_ms : PEG_LIMIT_NET_LINGER_MS;
-    stream->timer.fn = net_stream_on_timer;
+    stream->timer.fn = on_timer;
     stream->later.fn = net_stream_on_later;
-    stream->turn.fn = net_stream_on_turn;
+    stream->job.fn = net_stream_run_job;
     stream->rest.max = NET_READ_BYTES;
     stream->open.close = net_stream_on_close;
     if (options->tls) {
@@ -105,29 +122,7 @@ static peg_status make(struct net_loop *loop, int fd, const struct net_address *
     return PEG_OK;
 }
 
-void net_stream_time_out(struct net_stream *stream)
-{
-    peg_error error;
-
-    peg__fail(&error, PEG_ETIMEOUT, "E_STREAM_OPEN",
-              "%s with %s took too long: see whether it can be reached, or allow more time "
-              "(open_ms)",
-              stream->state == NET_CONNECTING ? "connecting" : "the TLS handshake", stream->peer);
-    net_stream_fail(stream, &error); /* one that was ending has nobody to tell */
-}
-
-void net_stream_on_timer(struct net_timer *timer)
-{
-    struct net_stream *stream = peg__container_of(timer, struct net_stream, timer);
-
-    stream->is_late = true;
-    if (net_stream_must_wait(stream))
-        net_stream_want_turn(stream);
-    else
-        net_stream_time_out(stream);
-}
-
-static void arm(struct net_stream *stream, const struct net_stream_options *options)
+static void arm_open_timer(struct net_stream *stream, const struct net_stream_options *options)
 {
     const int64_t ms = options->open_ms ? options->open_ms : PEG_LIMIT_NET_OPEN_MS;
 
@@ -151,8 +146,9 @@ static bool find_peer(int fd, struct net_address *ret_peer)
     return true;
 }
 
-static peg_status take(struct net_loop *loop, int fd, const struct net_stream_options *options,
-                       struct net_stream **ret_stream, peg_error *reterr)
+static peg_status take_socket(struct net_loop *loop, int fd,
+                              const struct net_stream_options *options,
+                              struct net_stream **ret_stream, peg_error *reterr)
 {
     const bool is_server = options->tls && !net_tls_config_is_client(options->tls);
     struct net_stream_options now = *options;
@@ -161,12 +157,12 @@ static peg_status take(struct net_loop *loop, int fd, const struct net_stream_op
     peg_status status;
 
     if (is_server)
-        now.tls = NULL; /* it begins with what the client says */
+        now.tls = NULL; /* it begins with the first bytes of the client */
     if (!find_peer(fd, &peer))
         return fail_system("the socket is not connected", errno, reterr);
     if (peer.at.any.sa_family != AF_UNIX)
         set_tcp_options(fd, &peer);
-    status = make(loop, fd, &peer, &now, &stream, reterr);
+    status = make_stream(loop, fd, &peer, &now, &stream, reterr);
     if (stream && is_server)
         stream->tls_config = net_tls_config_ref(options->tls);
     *ret_stream = stream;
@@ -180,16 +176,16 @@ peg_status net_stream_take(struct net_loop *loop, int fd, const struct net_strea
 {
     const struct net_stream_options *opts = options ? options : &default_options;
     struct net_stream *stream = NULL;
-    const peg_status status = take(loop, fd, opts, &stream, reterr);
+    const peg_status status = take_socket(loop, fd, opts, &stream, reterr);
 
     if (!stream) {
         close(fd);
         return status;
     }
     net_stream_set_events(stream, events, user);
-    stream->state = opts->tls ? NET_SHAKING_HANDS : NET_OPEN;
+    stream->state = opts->tls ? NET_HANDSHAKING : NET_OPEN;
     if (opts->tls)
-        arm(stream, opts);
+        arm_open_timer(stream, opts);
     net_loop_later(loop, &stream->later);
     net_stream_watch(stream);
     *ret_stream = stream;
@@ -212,7 +208,7 @@ void net_stream_connected(struct net_stream *stream)
         net_stream_opened(stream);
         return;
     }
-    stream->state = NET_SHAKING_HANDS;
+    stream->state = NET_HANDSHAKING;
     net_stream_handshake(stream);
 }
 
@@ -238,23 +234,23 @@ peg_status net_stream_connect(struct net_loop *loop, const struct net_address *a
     const int family = address->at.any.sa_family;
     struct net_stream *stream = NULL;
     peg_status status;
-    int why;
+    int error;
     const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return fail_system("there is no socket to connect with", errno, reterr);
     if (family != AF_UNIX)
         set_tcp_options(fd, address);
-    status = make(loop, fd, address, opts, &stream, reterr);
+    status = make_stream(loop, fd, address, opts, &stream, reterr);
     if (!stream) {
         close(fd);
         return status;
     }
     net_stream_set_events(stream, events, user);
-    arm(stream, opts);
-    why = start_connecting(fd, address);
-    if (why)
-        net_stream_break(stream, why);
+    arm_open_timer(stream, opts);
+    error = start_connecting(fd, address);
+    if (error)
+        net_stream_break(stream, error);
     else
         net_stream_watch(stream);
     *ret_stream = stream;

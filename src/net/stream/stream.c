@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A stream from its first byte to its end; how it begins is in stream_open.c, what TLS adds in
- * stream_tls.c, what waits for its turn in stream_turns.c.
+ * A stream from its first byte to its end; open.c has its beginning, tls.c what TLS adds,
+ * fair_queue.c what waits.
  *
- *   readable  -> net_stream_read, at once or in its turn -> took_bytes -> on_bytes
+ *   readable  -> net_stream_read, at once or in its job -> deliver_bytes -> on_bytes
  *   a write   -> send at once -> the rest into the queue -> writable -> flush -> on_drained
- *   the end   -> net_stream_fail (the owner is told) or net_stream_leave (it knows)
+ *   the end   -> net_stream_fail (reports it to the owner) or net_stream_leave (the owner knows)
  *
- * The socket is ours and libuv only watches it: a read and a write are one system call each and
- * nothing else, no memory is taken for them, and no write can raise SIGPIPE.
+ * libuv only watches the socket: a read and a write are one system call each, take no memory, and
+ * no write can raise SIGPIPE.
  *
- * Every call of the owner may close or drop the stream. Its memory lives until libuv has let the
- * handle go, which is never while an event is told, so looking at `state` afterwards is enough.
+ * The owner may close or drop the stream in any event. Its memory lives until libuv has let the
+ * handle go, which never happens within an event, so checking `state` afterwards is enough.
  */
-
-#include "net/stream/stream.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,7 +22,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 #include "net/stream/internal.h"
 
@@ -57,7 +54,7 @@ void net_stream_leave(struct net_stream *stream)
     stream->state = NET_GONE;
     net_loop_disarm(stream->loop, &stream->timer);
     net_loop_not_later(stream->loop, &stream->later);
-    net_loop_no_turn(stream->loop, &stream->turn);
+    net_loop_dequeue(stream->loop, &stream->job);
     net_loop_add_load(stream->loop, -1);
     uv_close((uv_handle_t *)&stream->poll, on_uv_closed);
     close(stream->fd);
@@ -74,34 +71,34 @@ void net_stream_fail(struct net_stream *stream, const peg_error *error)
         stream->events.on_closed(stream->user, error);
 }
 
-void net_stream_explain(const struct net_stream *stream, int why, peg_error *ret_error)
+void net_stream_explain(const struct net_stream *stream, int error_number, peg_error *ret_error)
 {
-    char words[128];
+    char message[128];
 
     peg__fail(ret_error, PEG_EIO, "E_STREAM", "the connection with %s %s: %s (%s)", stream->peer,
-              stream->told_open ? "broke" : "could not be opened",
-              strerror_r(why, words, sizeof(words)), strerrorname_np(why));
+              stream->reported_open ? "broke" : "could not be opened",
+              strerror_r(error_number, message, sizeof(message)), strerrorname_np(error_number));
 }
 
-void net_stream_fail_why(struct net_stream *stream, int why)
+void net_stream_fail_errno(struct net_stream *stream, int error_number)
 {
     peg_error error;
 
-    if (why)
-        net_stream_explain(stream, why, &error);
+    if (error_number)
+        net_stream_explain(stream, error_number, &error);
     else
         peg__fail_nomem(&error);
     net_stream_fail(stream, &error);
 }
 
-void net_stream_break(struct net_stream *stream, int why)
+void net_stream_break(struct net_stream *stream, int error_number)
 {
     if (stream->state == NET_ENDING) {
         net_stream_leave(stream);
         return;
     }
     stream->state = NET_BROKEN;
-    stream->broke = why;
+    stream->broke = error_number;
     net_loop_later(stream->loop, &stream->later);
 }
 
@@ -117,11 +114,13 @@ void net_stream_on_close(struct net_open *open)
 
 /* ---- what is watched ---------------------------------------------------------------------- */
 
+static void on_poll(uv_poll_t *poll, int status, int events);
+
 bool net_stream_may_read(const struct net_stream *stream)
 {
     switch (stream->state) {
-    case NET_SHAKING_HANDS:
-        return !stream->shake;
+    case NET_HANDSHAKING:
+        return !stream->handshake;
     case NET_OPEN:
         return !stream->is_paused;
     case NET_ENDING:
@@ -131,7 +130,7 @@ bool net_stream_may_read(const struct net_stream *stream)
     }
 }
 
-static int wanted(const struct net_stream *stream)
+static int wanted_events(const struct net_stream *stream)
 {
     const bool reads = net_stream_may_read(stream) && !stream->waits_unseen;
     const int readable = reads ? UV_READABLE : 0;
@@ -143,30 +142,30 @@ static int wanted(const struct net_stream *stream)
     case NET_GONE:
         return 0;
     default:
-        return readable | (stream->is_blocked && !stream->shake ? UV_WRITABLE : 0);
+        return readable | (stream->is_blocked && !stream->handshake ? UV_WRITABLE : 0);
     }
 }
 
-bool net_stream_watch(struct net_stream *stream)
+void net_stream_watch(struct net_stream *stream)
 {
-    const int events = wanted(stream);
+    const int events = wanted_events(stream);
 
     if (events == stream->watched || stream->state == NET_GONE)
-        return true;
+        return;
     stream->watched = events;
-    return uv_poll_start(&stream->poll, events, net_stream_on_poll) == 0;
+    uv_poll_start(&stream->poll, events, on_poll);
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static peg_str waiting(const struct net_stream *stream)
+static peg_str unsent_bytes(const struct net_stream *stream)
 {
     if (stream->tls)
         return net_tls_wire(stream->tls);
     return peg__str_from(peg__buf_view(&stream->queue), stream->queue_sent);
 }
 
-static void took(struct net_stream *stream, size_t n)
+static void note_bytes_sent(struct net_stream *stream, size_t n)
 {
     if (stream->tls) {
         net_tls_took(stream->tls, n);
@@ -181,7 +180,7 @@ static void took(struct net_stream *stream, size_t n)
 }
 
 /* How many bytes the socket took; less than 0: it broke. */
-static ssize_t send_some(struct net_stream *stream, const void *bytes, size_t len)
+static ssize_t send_bytes(struct net_stream *stream, const void *bytes, size_t len)
 {
     ssize_t n;
 
@@ -194,9 +193,9 @@ static ssize_t send_some(struct net_stream *stream, const void *bytes, size_t le
     return -1;
 }
 
-/* After the last byte we say that we end, and wait for the peer to do the same: a socket that is
- * closed with unread bytes takes back what was sent last. */
-static void go_on_ending(struct net_stream *stream)
+/* After the last byte we send our end, and wait for the peer's: a socket that is closed with unread
+ * bytes takes back what was sent last. */
+static void continue_ending(struct net_stream *stream)
 {
     if (stream->is_blocked)
         return;
@@ -210,43 +209,43 @@ static void go_on_ending(struct net_stream *stream)
 
 void net_stream_flush(struct net_stream *stream)
 {
-    peg_str out = waiting(stream);
+    peg_str out = unsent_bytes(stream);
 
     while (out.len > 0) {
-        const ssize_t n = send_some(stream, out.ptr, out.len);
+        const ssize_t n = send_bytes(stream, out.ptr, out.len);
 
         if (n < 0)
             return;
-        took(stream, (size_t)n);
+        note_bytes_sent(stream, (size_t)n);
         if ((size_t)n < out.len)
             break;
-        out = waiting(stream);
+        out = unsent_bytes(stream);
     }
     stream->is_blocked = out.len > 0;
     net_stream_watch(stream);
     if (stream->state == NET_ENDING)
-        go_on_ending(stream);
+        continue_ending(stream);
 }
 
-static void on_writable(struct net_stream *stream)
+static void flush_writable(struct net_stream *stream)
 {
-    if (!(wanted(stream) & UV_WRITABLE)) /* on_open, just told, may have ended it */
+    if (!(wanted_events(stream) & UV_WRITABLE)) /* on_open may just have ended it */
         return;
     net_stream_flush(stream);
     if (stream->state == NET_OPEN && !stream->is_blocked && stream->events.on_drained)
         stream->events.on_drained(stream->user);
 }
 
-static peg_status refuse_write(const struct net_stream *stream, peg_error *reterr)
+static peg_status reject_write(const struct net_stream *stream, peg_error *reterr)
 {
     peg_error error;
 
     if (stream->state < NET_OPEN)
-        return peg__fail(reterr, PEG_ESTATE, "E_STREAM_NOT_OPEN",
-                         "the connection with %s does not stand yet: write after on_open",
+        return peg__fail(reterr, PEG_ESTATE, "E_STREAM",
+                         "the connection with %s is not open yet: write after on_open",
                          stream->peer);
     if (stream->state > NET_BROKEN)
-        return peg__fail(reterr, PEG_ESTATE, "E_STREAM_CLOSED",
+        return peg__fail(reterr, PEG_ESTATE, "E_STREAM",
                          "the connection with %s was closed: nothing can be written to it",
                          stream->peer);
     net_stream_explain(stream, stream->broke ? stream->broke : ENOMEM, &error);
@@ -256,8 +255,8 @@ static peg_status refuse_write(const struct net_stream *stream, peg_error *reter
 }
 
 /* Into the queue; `is_begun`: a part of the same bytes is on its way, so they cannot be refused. */
-static peg_status keep(struct net_stream *stream, const uint8_t *bytes, size_t len, bool is_begun,
-                       peg_error *reterr)
+static peg_status queue_bytes(struct net_stream *stream, const uint8_t *bytes, size_t len,
+                              bool is_begun, peg_error *reterr)
 {
     struct peg__buf *queue = &stream->queue;
 
@@ -278,7 +277,7 @@ static peg_status keep(struct net_stream *stream, const uint8_t *bytes, size_t l
     return PEG_OK;
 }
 
-static bool has_room(const struct net_stream *stream, size_t len)
+static bool fits_queue(const struct net_stream *stream, size_t len)
 {
     const size_t queued = stream->is_blocked ? net_stream_queued(stream) : 0;
 
@@ -291,23 +290,24 @@ peg_status net_stream_write(struct net_stream *stream, const uint8_t *bytes, siz
     ssize_t n = 0;
 
     if (stream->state != NET_OPEN)
-        return refuse_write(stream, reterr);
-    if (!has_room(stream, len))
-        return peg__fail(reterr, PEG_ELIMIT, "E_WRITE_QUEUE_FULL",
-                         "%s reads too slowly: more than %zu bytes (max_queue, "
-                         "PEG_LIMIT_NET_QUEUE_BYTES) would wait; stop while it is blocked",
-                         stream->peer, stream->max_queue);
+        return reject_write(stream, reterr);
+    if (!fits_queue(stream, len))
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
+            "%s reads too slowly: more than %zu bytes (max_queue) would wait; stop while "
+            "the stream is blocked",
+            stream->peer, stream->max_queue);
     if (stream->tls)
         return net_stream_tls_write(stream, bytes, len, reterr);
     if (len == 0)
         return PEG_OK;
     if (!stream->is_blocked)
-        n = send_some(stream, bytes, len);
+        n = send_bytes(stream, bytes, len);
     if (n < 0)
-        return refuse_write(stream, reterr);
+        return reject_write(stream, reterr);
     if ((size_t)n == len)
         return PEG_OK;
-    return keep(stream, bytes + n, len - (size_t)n, n > 0, reterr);
+    return queue_bytes(stream, bytes + n, len - (size_t)n, n > 0, reterr);
 }
 
 bool net_stream_is_blocked(const struct net_stream *stream)
@@ -317,7 +317,7 @@ bool net_stream_is_blocked(const struct net_stream *stream)
 
 size_t net_stream_queued(const struct net_stream *stream)
 {
-    return waiting(stream).len;
+    return unsent_bytes(stream).len;
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
@@ -327,7 +327,7 @@ void net_stream_opened(struct net_stream *stream)
     net_loop_disarm(stream->loop, &stream->timer);
     stream->state = NET_OPEN;
     net_stream_watch(stream);
-    stream->told_open = true;
+    stream->reported_open = true;
     if (stream->events.on_open)
         stream->events.on_open(stream->user);
 }
@@ -350,7 +350,7 @@ void net_stream_end(struct net_stream *stream)
     stream->events.on_closed(stream->user, &error);
 }
 
-static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t len)
+static void deliver_bytes(struct net_stream *stream, const uint8_t *bytes, size_t len)
 {
     if (stream->state == NET_ENDING ||
         (stream->tls_config && !net_stream_tls_begins(stream, bytes, len)))
@@ -361,21 +361,21 @@ static void took_bytes(struct net_stream *stream, const uint8_t *bytes, size_t l
         stream->events.on_bytes(stream->user, bytes, len);
 }
 
-/* `why` is an errno, or 0: the peer has ended it. */
-static void stop_reading(struct net_stream *stream, int why)
+/* `error_number` is 0 if the peer has ended it. */
+static void stop_reading(struct net_stream *stream, int error_number)
 {
-    stream->was_reset |= why != 0;
+    stream->was_reset |= error_number != 0;
     if (stream->was_reset && net_stream_must_wait(stream))
-        net_stream_break(stream, why);
+        net_stream_break(stream, error_number);
     else if (stream->was_reset)
-        net_stream_fail_why(stream, why ? why : stream->broke);
+        net_stream_fail_errno(stream, error_number ? error_number : stream->broke);
     else if (net_stream_must_wait(stream))
-        net_stream_await_turn(stream);
+        net_stream_enqueue_read(stream);
     else
         net_stream_end(stream);
 }
 
-/* What comes to one that ends nobody wants: it goes by in large pieces, and is not even copied. */
+/* Bytes for one that ends are discarded in large pieces, and not even copied. */
 bool net_stream_read(struct net_stream *stream)
 {
     uint8_t *buffer = net_loop_read_buffer(stream->loop);
@@ -391,7 +391,7 @@ bool net_stream_read(struct net_stream *stream)
         return false;
     }
     if (n > 0) {
-        took_bytes(stream, buffer, (size_t)n);
+        deliver_bytes(stream, buffer, (size_t)n);
         return (size_t)n == max;
     }
     if (n == 0 || errno != EAGAIN)
@@ -410,29 +410,29 @@ static void read_last(struct net_stream *stream)
 
 static int error_of(const struct net_stream *stream)
 {
-    int why = 0;
-    socklen_t len = sizeof(why);
+    int error_number = 0;
+    socklen_t len = sizeof(error_number);
 
-    if (getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &why, &len) != 0)
+    if (getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error_number, &len) != 0)
         return errno;
-    return why;
+    return error_number;
 }
 
 static void on_connect_result(struct net_stream *stream)
 {
-    const int why = error_of(stream);
+    const int error_number = error_of(stream);
 
-    if (why)
-        net_stream_fail_why(stream, why);
+    if (error_number)
+        net_stream_fail_errno(stream, error_number);
     else
         net_stream_connected(stream);
 }
 
-/* The socket has an error, and libuv watches it no more. What came before it can still be read,
- * and reading ends with the reason. */
+/* The socket has an error, and libuv watches it no more. What came before can still be read, and
+ * reading ends with the reason. */
 static void on_socket_error(struct net_stream *stream)
 {
-    int why;
+    int error_number;
 
     stream->watched = 0;
     if (stream->state == NET_CONNECTING) {
@@ -445,23 +445,23 @@ static void on_socket_error(struct net_stream *stream)
         net_stream_leave(stream);
         return;
     }
-    why = error_of(stream);
-    stop_reading(stream, why ? why : ECONNRESET);
+    error_number = error_of(stream);
+    stop_reading(stream, error_number ? error_number : ECONNRESET);
 }
 
-/* One buffer full, and then others are next: what is in it may cost its reader milliseconds, and
- * asking the system once more costs a microsecond. */
-static void on_readable(struct net_stream *stream)
+/* One buffer, and then others are next: it may cost its reader milliseconds, and asking the system
+ * once more costs a microsecond. */
+static void read_or_enqueue(struct net_stream *stream)
 {
     if (!net_stream_may_read(stream))
         return;
     if (net_stream_reads_at_once(stream))
         net_stream_read(stream);
     else
-        net_stream_await_turn(stream);
+        net_stream_enqueue_read(stream);
 }
 
-void net_stream_on_poll(uv_poll_t *poll, int status, int events)
+static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct net_stream *stream = (struct net_stream *)(void *)poll; /* its first member */
 
@@ -474,26 +474,27 @@ void net_stream_on_poll(uv_poll_t *poll, int status, int events)
         on_connect_result(stream);
         return;
     }
-    if (stream->later.is_waiting && !stream->told_open && stream->state == NET_OPEN)
+    if (stream->later.is_waiting && !stream->reported_open && stream->state == NET_OPEN)
         net_stream_opened(stream);
     if (events & UV_WRITABLE)
-        on_writable(stream);
+        flush_writable(stream);
     if (events & UV_READABLE)
-        on_readable(stream);
+        read_or_enqueue(stream);
 }
 
-/* A write failed, perhaps because the peer has said its last word and gone: that is read first. */
-static void tell_break(struct net_stream *stream)
+/* A write failed, perhaps because the peer has sent its last bytes and gone: they are read first.
+ */
+static void report_break(struct net_stream *stream)
 {
-    const int why = stream->broke;
+    const int error_number = stream->broke;
 
-    if (why && !stream->is_paused && stream->told_open) {
+    if (error_number && !stream->is_paused && stream->reported_open) {
         stream->state = NET_OPEN;
         read_last(stream);
         if (stream->state >= NET_ENDING)
             return;
     }
-    net_stream_fail_why(stream, why);
+    net_stream_fail_errno(stream, error_number);
 }
 
 void net_stream_on_later(struct net_later *later)
@@ -501,12 +502,12 @@ void net_stream_on_later(struct net_later *later)
     struct net_stream *stream = peg__container_of(later, struct net_stream, later);
 
     if (stream->state == NET_BROKEN && net_stream_must_wait(stream))
-        net_stream_want_turn(stream);
+        net_stream_enqueue(stream);
     else if (stream->state == NET_BROKEN)
-        tell_break(stream);
-    else if (stream->state == NET_SHAKING_HANDS && stream->tls)
+        report_break(stream);
+    else if (stream->state == NET_HANDSHAKING && stream->tls)
         net_stream_handshake(stream);
-    else if (stream->state == NET_OPEN && !stream->told_open)
+    else if (stream->state == NET_OPEN && !stream->reported_open)
         net_stream_opened(stream);
     else if (stream->state == NET_OPEN && stream->tls && !stream->is_paused)
         net_stream_tls_deliver(stream);
@@ -542,9 +543,9 @@ void net_stream_resume(struct net_stream *stream)
     net_stream_watch(stream);
     if (stream->state != NET_OPEN)
         return;
-    stream->has_plain |= stream->tls && stream->turns != NET_NO_FAIR_QUEUE;
+    stream->has_plain |= stream->tls && stream->fair_queue != NET_NO_FAIR_QUEUE;
     if (stream->has_plain || stream->rest.len > 0 || stream->waits_unseen)
-        net_stream_want_turn(stream);
+        net_stream_enqueue(stream);
     else if (stream->tls)
         net_loop_later(stream->loop, &stream->later);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What TLS connections are set up with. Files are read into memory first, so that they are bounded
- * and a file that is missing is told apart from one that holds something else.
- *
- * net_tls_config_new, _reload -> read_files -> set_up -> load_own, load_trusted -> read_file
- */
+/* What TLS connections are set up with. Files are read into memory first, which bounds them and
+ * tells a missing file from a bad one. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +69,7 @@ static peg_status fail_file(const char *file, const char *what, peg_error *reter
 /* ---- files -------------------------------------------------------------------------------- */
 
 /* errno says why. */
-static bool read_all(int fd, struct peg__buf *ret_text)
+static bool read_pem(int fd, struct peg__buf *ret_text)
 {
     char part[4096];
 
@@ -102,7 +98,7 @@ static peg_status read_file(const char *what, const char *file, struct peg__buf 
                             peg_error *reterr)
 {
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
-    const bool was_read = fd >= 0 && read_all(fd, ret_text);
+    const bool was_read = fd >= 0 && read_pem(fd, ret_text);
     const int why = errno;
 
     if (fd >= 0)
@@ -312,7 +308,7 @@ static bool set_protocols(SSL_CTX *ctx, const struct net_tls_config *config)
     return true;
 }
 
-static bool set_up(SSL_CTX *ctx, const struct net_tls_config *config)
+static bool set_up_context(SSL_CTX *ctx, const struct net_tls_config *config)
 {
     static const unsigned char session_context[] = "pegboard";
     static char groups[] = "X25519:P-256:P-384"; /* OpenSSL takes it, and does not change it */
@@ -341,7 +337,7 @@ static peg_status read_files(const struct net_tls_config *config, SSL_CTX **ret_
 
     ERR_clear_error();
     ctx = SSL_CTX_new(config->is_client ? TLS_client_method() : TLS_server_method());
-    if (!ctx || !set_up(ctx, config))
+    if (!ctx || !set_up_context(ctx, config))
         return fail_setup(reterr);
     status = load_own(ctx, config, reterr);
     if (!status)
@@ -397,7 +393,7 @@ static bool copy_name(const char *file, char **ret_copy)
     return *ret_copy;
 }
 
-static peg_status check_options(const struct net_tls_options *options, peg_error *reterr)
+static peg_status check_tls_options(const struct net_tls_options *options, peg_error *reterr)
 {
     const char *why = NULL;
 
@@ -418,7 +414,7 @@ peg_status net_tls_config_new(const struct net_tls_options *options,
                               struct net_tls_config **ret_config, peg_error *reterr)
 {
     PEG_CLEANUP(net_tls_config_unrefp) struct net_tls_config *config = NULL;
-    peg_status status = check_options(options, reterr);
+    peg_status status = check_tls_options(options, reterr);
 
     if (status)
         return status;

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * One TLS connection. OpenSSL reads and writes through a BIO of ours, which has two ends: bytes
- * that were fed and are not read yet, and bytes that nobody sent yet. Both are freed as soon as
- * they are empty, so an idle connection holds OpenSSL's state alone.
- *
- * The first failure sticks (`lost`): OpenSSL's own state is of no use after one.
- */
+/* One TLS connection. OpenSSL reads and writes through a BIO of ours with two buffers: bytes that
+ * were fed, and bytes to be sent. Both are freed as soon as they are empty. The first failure
+ * sticks (`lost`): OpenSSL's state is of no use after one. */
 
 #include "net/tls/tls.h"
 
@@ -50,8 +46,8 @@ struct net_tls {
 
 /* ---- between OpenSSL and the buffers ------------------------------------------------------ */
 
-/* False if the peer asks for more room than a handshake needs. A first record too short to say how
- * long the message is, which nobody sends, counts as one that asks for too much. */
+/* False if the handshake is larger than any needs. A first record too short to show the length of
+ * its message, which no client sends, counts as too large. */
 static bool count_handshake(struct net_tls *tls, const char *bytes, size_t len)
 {
     for (size_t i = 0; i < len && tls->n_handshake + i < HELLO_LEN_TO; i++) {
@@ -228,7 +224,7 @@ static bool is_waiting(struct net_tls *tls, int result)
 /* ---- who the peer is ---------------------------------------------------------------------- */
 
 /* Somebody will compare and log it: one line of text, or nothing. */
-static bool is_plain(const unsigned char *name, int len)
+static bool is_peer_name(const unsigned char *name, int len)
 {
     for (int i = 0; i < len; i++) {
         if (name[i] < 0x20 || name[i] == 0x7F)
@@ -239,7 +235,7 @@ static bool is_plain(const unsigned char *name, int len)
 
 static void keep_name(struct net_tls *tls, const unsigned char *name, int len)
 {
-    if (!is_plain(name, len))
+    if (!is_peer_name(name, len))
         return;
     tls->peer_name = peg__alloc((size_t)len + 1);
     if (!tls->peer_name) {
@@ -250,7 +246,7 @@ static void keep_name(struct net_tls *tls, const unsigned char *name, int len)
     tls->peer_name[len] = '\0';
 }
 
-static const ASN1_STRING *find_name(const GENERAL_NAMES *names, int type)
+static const ASN1_STRING *find_alt_name(const GENERAL_NAMES *names, int type)
 {
     for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
@@ -262,7 +258,7 @@ static const ASN1_STRING *find_name(const GENERAL_NAMES *names, int type)
 }
 
 /* As these names are by their type; what else is in one is not even known to be UTF-8. */
-static bool is_ascii(const ASN1_STRING *name)
+static bool is_ascii_name(const ASN1_STRING *name)
 {
     const unsigned char *bytes = ASN1_STRING_get0_data(name);
 
@@ -273,8 +269,8 @@ static bool is_ascii(const ASN1_STRING *name)
     return true;
 }
 
-/* True if there is such a name, even if it cannot be used: another one might be whose name the
- * peer chose more freely. */
+/* True if there is such a name, even if it cannot be used: the peer may have chosen another one
+ * freely. */
 static bool keep_alternative_name(struct net_tls *tls, const X509 *x509)
 {
     static const int types[] = {GEN_URI, GEN_DNS, GEN_EMAIL};
@@ -282,8 +278,8 @@ static bool keep_alternative_name(struct net_tls *tls, const X509 *x509)
     const ASN1_STRING *name = NULL;
 
     for (size_t i = 0; names && !name && i < sizeof(types) / sizeof(types[0]); i++)
-        name = find_name(names, types[i]);
-    if (name && is_ascii(name))
+        name = find_alt_name(names, types[i]);
+    if (name && is_ascii_name(name))
         keep_name(tls, ASN1_STRING_get0_data(name), ASN1_STRING_length(name));
     GENERAL_NAMES_free(names);
     return name;
@@ -437,7 +433,7 @@ peg_status net_tls_feed(struct net_tls *tls, const uint8_t *bytes, size_t len, p
         tls->in.status = PEG_OK;
         if (status == PEG_ENOMEM)
             return peg__fail_nomem(reterr);
-        return peg__fail(reterr, PEG_ELIMIT, "E_TLS_UNREAD",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TLS",
                          "more than PEG_LIMIT_TLS_UNREAD_BYTES (%d) would wait: read first",
                          PEG_LIMIT_TLS_UNREAD_BYTES);
     }
@@ -469,7 +465,7 @@ peg_status net_tls_read(struct net_tls *tls, uint8_t *ret_bytes, size_t max, siz
 }
 
 /* Room for all records, so that nothing can fail half-way. */
-static peg_status make_room(struct net_tls *tls, size_t len, peg_error *reterr)
+static peg_status reserve_records(struct net_tls *tls, size_t len, peg_error *reterr)
 {
     const size_t n_records = len / RECORD_BYTES + 1;
     peg_status status;
@@ -480,7 +476,7 @@ static peg_status make_room(struct net_tls *tls, size_t len, peg_error *reterr)
         tls->out.status = PEG_OK;
         if (status == PEG_ENOMEM)
             return peg__fail_nomem(reterr);
-        return peg__fail(reterr, PEG_ELIMIT, "E_TLS_WIRE_FULL",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TLS",
                          "more than PEG_LIMIT_TLS_WIRE_BYTES (%d) would wait for the peer: write "
                          "less at once, and wait until it is taken",
                          PEG_LIMIT_TLS_WIRE_BYTES);
@@ -497,11 +493,11 @@ peg_status net_tls_write(struct net_tls *tls, const uint8_t *bytes, size_t len, 
     if (tls->lost)
         return fail_lost(tls, reterr);
     if (!tls->is_open || tls->was_shut_down)
-        return peg__fail(reterr, PEG_ESTATE, "E_TLS_NOT_OPEN",
+        return peg__fail(reterr, PEG_ESTATE, "E_TLS",
                          "nothing can be sent before the TLS handshake is done or after its end");
     if (len == 0)
         return PEG_OK;
-    status = make_room(tls, len, reterr);
+    status = reserve_records(tls, len, reterr);
     if (status)
         return status;
 

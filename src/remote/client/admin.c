@@ -9,7 +9,7 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "remote/client/remote.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 static char *wire_text(const char *text)
 {

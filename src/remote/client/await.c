@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text/str.h"
-#include "grpc/client/backoff.h"
+#include "grpc/client/client.h"
 #include "remote/client/remote.h"
 
 enum {

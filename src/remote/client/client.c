@@ -11,7 +11,7 @@
 #include "base/refs.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "grpc/client/blocking.h"
+#include "grpc/client/client.h"
 #include "net/tls/tls.h"
 #include "remote/client/remote.h"
 #include "remote/token.h"

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text/str.h"
 #include "remote/client/remote.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 #define GET_TOOLSET (&pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_GET_TOOLSET])
 

@@ -21,11 +21,11 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/context/wait.h"
-#include "grpc/server/rpc.h"
+#include "grpc/client/client.h"
 #include "pegboard/client.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 
 PEG_DEFINE_CLEANUP(peg_client, peg_client_unref)
 PEG_DEFINE_CLEANUP(peg_toolset, peg_toolset_unref)

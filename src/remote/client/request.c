@@ -10,7 +10,7 @@
 #include "grpc/message.h"
 #include "pegboard/trace.h"
 #include "remote/client/remote.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 enum { MARGIN_MS = 100 };
 

@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "grpc/client/backoff.h"
+#include "grpc/client/client.h"
 #include "grpc/message.h"
 #include "remote/client/remote.h"
 

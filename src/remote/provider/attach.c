@@ -17,7 +17,7 @@
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
 #include "remote/token.h"
-#include "wire/error.h"
+#include "wire/wire.h"
 #include "json/json.h"
 
 struct remote__prov_stream *remote__prov_current(const peg_provider *prov)

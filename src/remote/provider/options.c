@@ -9,7 +9,7 @@
 #include "base/text/str.h"
 #include "remote/provider/provider.h"
 #include "remote/token.h"
-#include "wire/name.h"
+#include "wire/wire.h"
 
 enum { DEFAULT_CONCURRENCY = 4, MAX_MS = 3600 * 1000 };
 

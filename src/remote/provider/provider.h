@@ -28,7 +28,7 @@
 #include "base/map.h"
 #include "core/context/notify.h"
 #include "core/registry/registry.h"
-#include "grpc/client/backoff.h"
+#include "grpc/client/client.h"
 #include "net/tls/tls.h"
 #include "pegboard/provider.h"
 #include "pegboard/v1/registry.grpc.h"

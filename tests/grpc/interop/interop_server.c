@@ -21,8 +21,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/server/health.h"
-#include "grpc/server/reflection.h"
+#include "grpc/server/server.h"
 #include "grpc/testing/test.grpc.h"
 
 enum {

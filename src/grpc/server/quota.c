@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What connections hold, and for whom: by principal once a client has authenticated, by address
+ * The memory of connections is counted by principal once a client has authenticated, by address
  * before. All loops count in one quota, in steps. When it is exceeded, connections of the largest
- * holder are cut, the largest first: on this loop if it has any, else the other loops are asked to.
+ * principal are evicted, the largest first: on this loop if it has any, else by the other loops.
  */
 
 #include <arpa/inet.h>
@@ -12,13 +12,12 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/server/internal.h"
 
 /* ---- quotas --------------------------------------------------------------------------------- */
 
-peg_status grpc__held_init(struct grpc_server *server)
+peg_status grpc__quotas_init(struct grpc_server *server)
 {
     const size_t max = server->options.max_node_held_bytes;
     const size_t unauthenticated =
@@ -31,7 +30,7 @@ peg_status grpc__held_init(struct grpc_server *server)
     return status ? status : peg__quota_init(&server->unauthenticated, &limits);
 }
 
-void grpc__held_destroy(struct grpc_server *server)
+void grpc__quotas_destroy(struct grpc_server *server)
 {
     peg__quota_destroy(&server->held);
     peg__quota_destroy(&server->unauthenticated);
@@ -55,7 +54,7 @@ static uint16_t key_of_peer(const struct grpc__conn *conn)
         if (inet_pton(AF_INET6, text, address) == 1)
             host = peg__strn((const char *)address, NETWORK_BYTES);
     }
-    return peg__quota_key(conn->home->server->secret, host);
+    return peg__quota_key(conn->server_loop->server->secret, host);
 }
 
 static bool has_certificate(const struct grpc__conn *conn)
@@ -67,14 +66,15 @@ static bool has_certificate(const struct grpc__conn *conn)
 
 void grpc__conn_begin_count(struct grpc__conn *conn)
 {
-    struct grpc_server *server = conn->home->server;
+    struct grpc_server *server = conn->server_loop->server;
     const struct grpc_server_options *options = &server->options;
-    const bool is_known = !options->asks_who || has_certificate(conn);
+    const bool is_authenticated = !options->asks_who || has_certificate(conn);
 
-    conn->quota = is_known ? &server->held : &server->unauthenticated;
+    conn->quota = is_authenticated ? &server->held : &server->unauthenticated;
     conn->quota_key = key_of_peer(conn);
-    conn->known_ns =
-        is_known ? NET_NEVER : peg__clock_after_ms(conn->opened_ns, options->unauthenticated_ms);
+    conn->known_ns = is_authenticated
+                         ? NET_NEVER
+                         : peg__clock_after_ms(conn->opened_ns, options->unauthenticated_ms);
 }
 
 void grpc__conn_end_count(struct grpc__conn *conn)
@@ -85,7 +85,7 @@ void grpc__conn_end_count(struct grpc__conn *conn)
 
 void grpc__conn_authenticate(struct grpc__conn *conn, peg_str principal)
 {
-    struct grpc_server *server = conn->home->server;
+    struct grpc_server *server = conn->server_loop->server;
 
     if (!server->options.asks_who || conn->is_authenticated)
         return;
@@ -97,58 +97,58 @@ void grpc__conn_authenticate(struct grpc__conn *conn, peg_str principal)
     conn->known_ns = NET_NEVER;
 }
 
-/* ---- cutting -------------------------------------------------------------------------------- */
+/* ---- eviction ------------------------------------------------------------------------------- */
 
-static void evict(struct grpc__conn *conn)
+static void evict_conn(struct grpc__conn *conn)
 {
-    const bool is_known = conn->quota == &conn->home->server->held;
+    const bool is_authenticated = conn->quota == &conn->server_loop->server->held;
 
     peg__log(PEG_LOG_WARN, "E_HELD_LIMIT",
-             "%s: cut, because this connection held most (%zu bytes) when all%s connections held "
-             "more than max_held (%zu bytes)",
-             net_stream_peer(conn->stream), conn->counted, is_known ? "" : " unauthenticated",
-             conn->quota->limits.max);
-    grpc__count(&conn->home->counts.n_evicted_connections, 1);
+             "%s: evicted, because this connection held most (%zu bytes) when all%s connections "
+             "held more than the quota (%zu bytes)",
+             net_stream_peer(conn->stream), conn->counted,
+             is_authenticated ? "" : " unauthenticated", conn->quota->limits.max);
+    grpc__count(&conn->server_loop->counts.n_evicted_connections, 1);
     grpc__conn_end_count(conn);
     conn->is_evicted = true;
     net_stream_pause(conn->stream);
-    net_loop_turn(conn->home->loop, &conn->turn);
+    net_loop_enqueue(conn->server_loop->loop, &conn->job);
 }
 
-static bool is_of(const struct grpc__conn *conn, const struct peg__quota *quota, uint16_t key)
+static bool is_candidate(const struct grpc__conn *conn, const struct peg__quota *quota,
+                         uint16_t key)
 {
     return conn->quota == quota && conn->quota_key == key && !conn->is_evicted && !conn->is_ending;
 }
 
-/* Some more than needed: else the next bytes that come would have all connections searched again.
- */
+/* Some more than needed, or the next bytes would have all connections searched again. */
 static bool is_enough(const struct peg__quota *quota)
 {
     return peg__quota_used(quota) <= quota->limits.max - quota->limits.max / 16;
 }
 
-/* Cuts connections of this loop that hold at least half of what the largest holds, until it is
+/* Evicts connections of this loop that hold at least half of what the largest holds, until it is
  * enough. False: the loop has none. */
-static bool evict_largest(struct grpc__server_loop *home, const struct peg__quota *quota)
+static bool evict_largest(struct grpc__server_loop *server_loop, const struct peg__quota *quota)
 {
     const uint16_t key = peg__quota_largest(quota);
     size_t most = 0;
 
-    for (const struct grpc__conn *conn = home->conns; conn; conn = conn->next) {
-        if (is_of(conn, quota, key) && conn->counted > most)
+    for (const struct grpc__conn *conn = server_loop->conns; conn; conn = conn->next) {
+        if (is_candidate(conn, quota, key) && conn->counted > most)
             most = conn->counted;
     }
-    for (struct grpc__conn *conn = home->conns; conn && most && !is_enough(quota);
+    for (struct grpc__conn *conn = server_loop->conns; conn && most && !is_enough(quota);
          conn = conn->next) {
-        if (is_of(conn, quota, key) && conn->counted >= (most + 1) / 2)
-            evict(conn);
+        if (is_candidate(conn, quota, key) && conn->counted >= (most + 1) / 2)
+            evict_conn(conn);
     }
     return most > 0;
 }
 
-static bool evict_here(struct grpc__server_loop *home)
+static bool evict_here(struct grpc__server_loop *server_loop)
 {
-    struct grpc_server *server = home->server;
+    struct grpc_server *server = server_loop->server;
     struct peg__quota *const quotas[] = {&server->unauthenticated, &server->held};
     bool was_found = true;
 
@@ -156,21 +156,21 @@ static bool evict_here(struct grpc__server_loop *home)
         if (!peg__quota_is_exceeded(quotas[i]))
             continue;
         while (was_found && !is_enough(quotas[i]))
-            was_found = evict_largest(home, quotas[i]);
+            was_found = evict_largest(server_loop, quotas[i]);
     }
     return was_found;
 }
 
-/* A home that ends waits for a message that was posted before. */
-static void ask_others(struct grpc__server_loop *home)
+/* A loop that ends waits for a message that was posted before. */
+static void evict_elsewhere(struct grpc__server_loop *server_loop)
 {
-    struct grpc_server *server = home->server;
+    struct grpc_server *server = server_loop->server;
 
     pthread_mutex_lock(&server->lock);
-    for (unsigned i = 0; i < server->n_homes; i++) {
-        struct grpc__server_loop *other = &server->homes[i];
+    for (unsigned i = 0; i < server->n_server_loops; i++) {
+        struct grpc__server_loop *other = &server->server_loops[i];
 
-        if (other == home || other->is_dropped || other->is_evict_posted)
+        if (other == server_loop || other->is_dropped || other->is_evict_posted)
             continue;
         other->is_evict_posted = true;
         net_loop_post(other->loop, &other->evict);
@@ -180,14 +180,15 @@ static void ask_others(struct grpc__server_loop *home)
 
 void grpc__server_loop_evict(struct net_message *message)
 {
-    struct grpc__server_loop *home = peg__container_of(message, struct grpc__server_loop, evict);
-    struct grpc_server *server = home->server;
+    struct grpc__server_loop *server_loop =
+        peg__container_of(message, struct grpc__server_loop, evict);
+    struct grpc_server *server = server_loop->server;
 
-    (void)evict_here(home); /* whoever posted it has looked at his own */
+    (void)evict_here(server_loop); /* the sender has checked its own */
     pthread_mutex_lock(&server->lock);
-    home->is_evict_posted = false;
-    if (home->is_dropped) {
-        server->n_dropped_homes++;
+    server_loop->is_evict_posted = false;
+    if (server_loop->is_dropped) {
+        server->n_dropped_loops++;
         pthread_cond_signal(&server->changed);
     }
     pthread_mutex_unlock(&server->lock);
@@ -195,7 +196,7 @@ void grpc__server_loop_evict(struct net_message *message)
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
-static size_t memory_of(const struct grpc__conn *conn)
+static size_t conn_memory(const struct grpc__conn *conn)
 {
     return net_stream_queued(conn->stream) + conn->page_bytes +
            (conn->session ? grpc_session_memory(conn->session) : 0);
@@ -203,7 +204,7 @@ static size_t memory_of(const struct grpc__conn *conn)
 
 void grpc__conn_count(struct grpc__conn *conn)
 {
-    const size_t memory = memory_of(conn);
+    const size_t memory = conn_memory(conn);
 
     if (conn->is_evicted || conn->is_ending)
         return;
@@ -213,7 +214,7 @@ void grpc__conn_count(struct grpc__conn *conn)
     } else if (memory >= conn->counted + PEG_LIMIT_GRPC_COUNT_STEP_BYTES) {
         peg__quota_add(conn->quota, conn->quota_key, memory - conn->counted);
         conn->counted = memory;
-        if (peg__quota_is_exceeded(conn->quota) && !evict_here(conn->home))
-            ask_others(conn->home);
+        if (peg__quota_is_exceeded(conn->quota) && !evict_here(conn->server_loop))
+            evict_elsewhere(conn->server_loop);
     }
 }

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a program says to a call that it makes. Everything that can fail for its sake fails before
- * anybody else hears of the call. */
-
-#include "grpc/server/rpc.h"
+/* A call for the program that makes it. What the program does wrong fails before the call
+ * starts. */
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/client/channel_internal.h"
-#include "grpc/message.h"
+#include "grpc/client/internal.h"
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
@@ -59,28 +55,28 @@ static void set_deadline(struct grpc_rpc *rpc, const struct grpc_rpc_options *op
         net_loop_arm(loop, &rpc->timer, rpc->deadline_ns);
 }
 
-static peg_status check(const struct grpc_channel *channel, const struct grpc_method *method,
-                        const struct grpc_rpc_options *options, peg_error *reterr)
+static peg_status check_start(const struct grpc_channel *channel, const struct grpc_method *method,
+                              const struct grpc_rpc_options *options, peg_error *reterr)
 {
     if (channel->is_ending)
-        return peg__fail(reterr, PEG_ESTATE, "E_CHANNEL_ENDED",
+        return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
                          "the channel is being freed: make no more calls on it");
     if (!method || !method->path || method->path[0] != '/')
-        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_METHOD",
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
                          "a method has a path such as /package.Service/Method");
     if (options->timeout_ms < 0)
-        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_TIMEOUT",
+        return peg__fail(reterr, PEG_EINVAL, "E_GRPC_INVALID",
                          "timeout_ms is %lld: use 0 for none, or a time",
                          (long long)options->timeout_ms);
     return PEG_OK;
 }
 
-static peg_status make(struct grpc_channel *channel, const struct grpc_method *method,
-                       const struct grpc_rpc_options *options, struct grpc_rpc **ret_rpc,
-                       peg_error *reterr)
+static peg_status make_rpc(struct grpc_channel *channel, const struct grpc_method *method,
+                           const struct grpc_rpc_options *options, struct grpc_rpc **ret_rpc,
+                           peg_error *reterr)
 {
     struct grpc_rpc *rpc;
-    peg_status status = check(channel, method, options, reterr);
+    peg_status status = check_start(channel, method, options, reterr);
 
     if (status)
         return status;
@@ -129,55 +125,48 @@ static void launch(struct grpc_rpc *rpc, const struct grpc_rpc_options *options,
         grpc__channel_send(channel, rpc);
 }
 
-static const struct grpc_rpc_options no_options;
-
-// NOLINTNEXTLINE(readability-function-size): where, what and how, whom to tell, and what comes back
-peg_status grpc_rpc_start(struct grpc_channel *channel, const struct grpc_method *method,
-                          const struct grpc_rpc_options *options,
-                          const struct grpc_rpc_events *events, void *user,
-                          struct grpc_rpc **ret_rpc, peg_error *reterr)
+/* The request may be NULL: it is then sent, and half closed, by the caller. */
+static peg_status send_request(struct grpc_rpc *rpc, const void *request, peg_error *reterr)
 {
-    struct grpc_rpc *rpc = NULL;
-    peg_status status;
-
-    if (!options)
-        options = &no_options;
-    status = make(channel, method, options, &rpc, reterr);
-    if (!rpc)
-        return status;
-    launch(rpc, options, events, user);
-    if (ret_rpc)
-        *ret_rpc = rpc;
-    return PEG_OK;
+    if (!request)
+        return PEG_OK;
+    if (rpc->method->input)
+        return grpc_rpc_send_message(rpc, request, reterr);
+    return grpc_rpc_send(rpc, *(const peg_str *)request, reterr);
 }
 
-// NOLINTNEXTLINE(readability-function-size): the same parameters and what is sent
+// NOLINTNEXTLINE(readability-function-size): where, what and how, events, and what comes back
 peg_status grpc_rpc_unary(struct grpc_channel *channel, const struct grpc_method *method,
                           const void *request, const struct grpc_rpc_options *options,
                           const struct grpc_rpc_events *events, void *user,
                           struct grpc_rpc **ret_rpc, peg_error *reterr)
 {
+    static const struct grpc_rpc_options no_options;
+    const struct grpc_rpc_options *how = options ? options : &no_options;
     struct grpc_rpc *rpc = NULL;
-    peg_status status;
+    peg_status status = make_rpc(channel, method, how, &rpc, reterr);
 
-    if (!options)
-        options = &no_options;
-    status = make(channel, method, options, &rpc, reterr);
     if (!rpc)
         return status;
-    if (method->input)
-        status = grpc_rpc_send_message(rpc, request, reterr);
-    else
-        status = grpc_rpc_send(rpc, *(const peg_str *)request, reterr);
+    status = send_request(rpc, request, reterr);
     if (status) {
         grpc__rpc_undo(rpc);
         return status;
     }
-    rpc->is_half_closed = true;
-    launch(rpc, options, events, user);
+    rpc->is_half_closed = request != NULL;
+    launch(rpc, how, events, user);
     if (ret_rpc)
         *ret_rpc = rpc;
     return PEG_OK;
+}
+
+// NOLINTNEXTLINE(readability-function-size): the same parameters without a request
+peg_status grpc_rpc_start(struct grpc_channel *channel, const struct grpc_method *method,
+                          const struct grpc_rpc_options *options,
+                          const struct grpc_rpc_events *events, void *user,
+                          struct grpc_rpc **ret_rpc, peg_error *reterr)
+{
+    return grpc_rpc_unary(channel, method, NULL, options, events, user, ret_rpc, reterr);
 }
 
 /* ---- sending ------------------------------------------------------------------------------ */
@@ -192,7 +181,7 @@ static peg_status check_sending(struct grpc_rpc *rpc, size_t len, peg_error *ret
     const size_t waiting = rpc->kept.len;
 
     if (rpc->state >= GRPC__RPC_ENDED)
-        return peg__fail(reterr, PEG_ECANCELED, "E_RPC_ENDED",
+        return peg__fail(reterr, PEG_ECANCELED, "E_CALL_ENDED",
                          "the call has ended: on_end tells how");
     if (rpc->is_half_closed)
         return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
@@ -204,8 +193,7 @@ static peg_status check_sending(struct grpc_rpc *rpc, size_t len, peg_error *ret
         return PEG_OK;
     rpc->stream.was_full = true; /* so that on_writable comes */
     return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
-                     "more than %zu bytes wait to be sent (PEG_LIMIT_GRPC_SEND_BYTES): wait for "
-                     "on_writable",
+                     "more than %zu bytes wait to be sent: wait for on_writable",
                      rpc->channel->options.max_send_bytes);
 }
 
@@ -226,18 +214,19 @@ static bool goes_on_keeping(struct grpc_rpc *rpc, size_t len)
 static char *reserve_kept(struct grpc_rpc *rpc, size_t len)
 {
     const struct grpc__kept prefix = {.len = (uint32_t)len, .skips_gzip = rpc->skips_gzip};
-    char *room = peg__buf_reserve(&rpc->kept, sizeof(prefix) + len);
+    char *to = peg__buf_reserve(&rpc->kept, sizeof(prefix) + len);
 
-    if (!room) {
+    if (!to) {
         rpc->kept.status = PEG_OK;
         return NULL;
     }
-    memcpy(room, &prefix, sizeof(prefix));
-    return room + sizeof(prefix);
+    memcpy(to, &prefix, sizeof(prefix));
+    return to + sizeof(prefix);
 }
 
 /* What was just put there: on the wire, if it is open. */
-static peg_status say(struct grpc_rpc *rpc, const char *bytes, size_t len, peg_error *reterr)
+static peg_status send_bytes_or_keep(struct grpc_rpc *rpc, const char *bytes, size_t len,
+                                     peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
@@ -251,18 +240,18 @@ static peg_status say(struct grpc_rpc *rpc, const char *bytes, size_t len, peg_e
 peg_status grpc_rpc_send(struct grpc_rpc *rpc, peg_str message, peg_error *reterr)
 {
     peg_status status = check_sending(rpc, message.len, reterr);
-    char *room;
+    char *to;
 
     if (status)
         return status;
     if (!goes_on_keeping(rpc, message.len))
         return grpc_stream_send(&rpc->stream, message, reterr);
-    room = reserve_kept(rpc, message.len);
-    if (!room)
+    to = reserve_kept(rpc, message.len);
+    if (!to)
         return peg__fail_nomem(reterr);
     if (message.len > 0)
-        memcpy(room, message.ptr, message.len);
-    return say(rpc, room, message.len, reterr);
+        memcpy(to, message.ptr, message.len);
+    return send_bytes_or_keep(rpc, to, message.len, reterr);
 }
 
 peg_status grpc_rpc_send_message(struct grpc_rpc *rpc, const struct ProtobufCMessage *message,
@@ -271,25 +260,25 @@ peg_status grpc_rpc_send_message(struct grpc_rpc *rpc, const struct ProtobufCMes
     const size_t len = grpc_message_packed_size(message);
     peg_status status = check_sending(rpc, len, reterr);
     peg_error error;
-    uint8_t *room;
+    uint8_t *to;
 
     if (status)
         return status;
-    /* gzip needs the message in one piece first: `kept` has the room. */
+    /* gzip needs the message in one piece first: `kept` has the to. */
     if (goes_on_keeping(rpc, len) || rpc->uses_gzip) {
-        room = (uint8_t *)reserve_kept(rpc, len);
-        if (!room)
+        to = (uint8_t *)reserve_kept(rpc, len);
+        if (!to)
             return peg__fail_nomem(reterr);
-        grpc_message_pack(message, room);
-        return say(rpc, (const char *)room, len, reterr);
+        grpc_message_pack(message, to);
+        return send_bytes_or_keep(rpc, (const char *)to, len, reterr);
     }
-    room = grpc_stream_reserve(&rpc->stream, len, &error);
-    if (!room) {
+    to = grpc_stream_reserve(&rpc->stream, len, &error);
+    if (!to) {
         if (reterr)
             *reterr = error;
         return error.status;
     }
-    grpc_message_pack(message, room);
+    grpc_message_pack(message, to);
     grpc_stream_commit(&rpc->stream, len);
     return PEG_OK;
 }

@@ -1,21 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_GRPC_HTTP2_SESSION_H
-#define PEG_GRPC_HTTP2_SESSION_H
+#ifndef PEG_GRPC_HTTP2_HTTP2_H
+#define PEG_GRPC_HTTP2_HTTP2_H
+
+#include "base/blob.h"
+#include "grpc/message.h"
+#include "grpc/status.h"
+
+/* ---- head ---------------------------------------------------------------------------------- */
+
+/* A block of headers as gRPC reads it: the protocol's own fields, and the program's metadata. */
+
+/* Arena: strings lie in the arena that the head was given. {NULL, 0}: it did not come. Method,
+ * path, authority, content type, encoding and user agent end with NUL, and need not be UTF-8. */
+struct grpc_head {
+    struct peg__arena *arena;
+    size_t max_bytes; /* of the whole block as HTTP/2 counts */
+    size_t n_bytes;
+    /* pseudo-headers */
+    peg_str method;
+    peg_str path;
+    peg_str authority;
+    int http_status; /* 0: none */
+    /* fields of the protocol */
+    peg_str content_type;
+    bool has_te_trailers;
+    int64_t timeout_ns; /* -1: none */
+    bool has_bad_timeout;
+    enum grpc_encoding encoding;
+    peg_str encoding_name; /* as it came */
+    bool accepts_gzip;
+    peg_str user_agent;
+    /* the end of a call */
+    bool has_status;
+    enum grpc_code code;
+    peg_str message; /* decoded */
+    peg_str details;
+    /* the program's */
+    struct grpc_metadata metadata;
+};
+
+void grpc_head_init(struct grpc_head *head, struct peg__arena *arena, size_t max_bytes);
+/* Copies what it keeps. Of fields of the protocol that come twice the first counts, but for grpc-
+ * accept-encoding and te, which add up. Metadata is what grpc_metadata_is_ours() accepts; other
+ * fields are counted and left out. PEG_ELIMIT (E_METADATA): the block is too large.
+ * PEG_EPARSE (E_METADATA): bad base 64. PEG_ENOMEM. A failure changes nothing. */
+peg_status grpc_head_add(struct grpc_head *head, peg_str name, peg_str value, peg_error *reterr);
+/* "application/grpc" in any case of its letters, alone or followed by '+' or ';'. */
+bool grpc_head_is_grpc(const struct grpc_head *head);
+
+/* ---- session ------------------------------------------------------------------------------- */
 
 /*
- * One HTTP/2 connection that carries gRPC: bytes in, events and bytes out, no I/O. Both sides of
- * a connection use it. What a stream holds is bounded by its window and max_message, and what all
- * streams of a session hold together by max_held.
+ * One HTTP/2 connection that carries gRPC, either side: bytes in, events and bytes out, no I/O. A
+ * stream's memory is bounded by its window and max_message, that of all streams by max_held.
  *
  *   net/stream  --bytes-->  grpc_session_feed()  --events-->  grpc_call, grpc_rpc
  *   net/stream  <--bytes--  grpc_session_pull()  <----------  grpc_stream_send() ...
  *
- * Nobody may free a session while it feeds: owners look at grpc_session_is_feeding() and wait.
+ * A session must not be freed while it feeds: see grpc_session_is_feeding().
  */
-
-#include "base/blob.h"
-#include "grpc/frame.h"
-#include "grpc/http2/head.h"
 
 struct grpc_session;
 struct grpc_stream;
@@ -33,8 +76,8 @@ struct grpc_session_options {
 };
 
 struct grpc_session_events {
-    /* Server: the peer opens a stream. The owner readies a grpc_stream and returns it; NULL
-     * refuses it (REFUSED_STREAM, so the peer knows that nothing happened). */
+    /* Server: the peer opens a stream. Returns a grpc_stream that is ready, or NULL
+     * (REFUSED_STREAM). */
     struct grpc_stream *(*on_stream)(void *user);
     /* There is something to pull that was not there before. */
     void (*on_output)(void *user);
@@ -53,23 +96,22 @@ peg_status grpc_session_new(const struct grpc_session_options *options,
 /* Every stream that is open hears on_closed. Not while it feeds. */
 struct grpc_session *grpc_session_free(struct grpc_session *session);
 
-/* Takes all the bytes. A failure is the end of the connection: what is left to pull says why to
- * the peer. PEG_EPARSE (E_HTTP2), PEG_ELIMIT (E_HTTP2_LIMIT: a flood of something), PEG_ENOMEM. */
+/* Takes all bytes. A failure ends the connection; the reason for the peer can be pulled. PEG_EPARSE
+ * (E_HTTP2), PEG_ELIMIT (E_HTTP2_LIMIT: a flood), PEG_ENOMEM. */
 peg_status grpc_session_feed(struct grpc_session *session, const uint8_t *bytes, size_t len,
                              peg_error *reterr);
 bool grpc_session_is_feeding(const struct grpc_session *session);
-/* Writes at most `max` (at least 1 KiB) bytes for the peer. Messages are put into frames that fit;
- * a block of headers that does not goes on with the next call. 0: there is nothing now. */
+/* Writes at most `max` (at least 1 KiB) bytes for the peer; 0: there are none now. */
 size_t grpc_session_pull(struct grpc_session *session, uint8_t *ret_bytes, size_t max);
 /* May there be more to pull? */
 bool grpc_session_has_output(const struct grpc_session *session);
 /* Has the peer been told, by GOAWAY, what it did wrong? */
-bool grpc_session_has_complained(const struct grpc_session *session);
+bool grpc_session_has_sent_error(const struct grpc_session *session);
 /* Neither side has anything more to say: the connection can be closed. */
 bool grpc_session_is_over(const struct grpc_session *session);
 
-/* Tells the peer to open no more streams here; those that are open go on. A server says so twice,
- * first without a number (`is_final` false): what is on its way is still taken. */
+/* Asks the peer to open no more streams; those that are open go on. A server does so twice, first
+ * without a number (`is_final` false), so that streams on their way are still taken. */
 void grpc_session_goaway(struct grpc_session *session, bool is_final, uint32_t h2_error,
                          const char *why);
 void grpc_session_ping(struct grpc_session *session);
@@ -82,8 +124,7 @@ uint32_t grpc_session_peer_max_streams(const struct grpc_session *session);
 uint32_t grpc_session_peer_max_header_bytes(const struct grpc_session *session);
 /* Bytes of messages that it holds. */
 size_t grpc_session_held(const struct grpc_session *session);
-/* All memory that it holds beyond that of a connection at rest: streams, what they hold and what
- * waits to be sent, tables and blocks of headers. */
+/* All memory beyond that of a connection at rest: streams, queued output, tables, headers. */
 size_t grpc_session_memory(const struct grpc_session *session);
 
 /* ---- one call on the wire, either side ---------------------------------------------------- */
@@ -93,13 +134,13 @@ struct grpc_stream_events {
     void (*on_headers)(struct grpc_stream *stream);
     /* A message, borrowed until it returns. Not called while the stream is paused. */
     void (*on_message)(struct grpc_stream *stream, peg_str message);
-    /* The peer sends nothing more, and everything it sent was delivered. Client: stream->head now
-     * holds the trailers (or the only block of headers, if there was but one). */
+    /* All that the peer sends was delivered. Client: stream->head now holds the trailers, or the
+     * only block of headers. */
     void (*on_remote_end)(struct grpc_stream *stream);
     /* What was to be sent has gone below GRPC_LOW_MARK after it was above GRPC_HIGH_MARK. */
     void (*on_writable)(struct grpc_stream *stream);
-    /* What came is no gRPC, or too much: the owner answers (server), or ends it (client). Nothing
-     * else that the peer sends is delivered after it. */
+    /* The input is no gRPC, or too much: the owner answers (server), or ends it (client). No more
+     * input is delivered. */
     void (*on_broken)(struct grpc_stream *stream, const struct grpc_status *status);
     /* Exactly once, last: the stream is off the wire. h2_error 0: in good order. */
     void (*on_closed)(struct grpc_stream *stream, uint32_t h2_error);
@@ -120,8 +161,7 @@ struct grpc_block {
     bool is_kept;   /* fields and strings live as long as the stream: nothing is copied */
 };
 
-/* Part of a grpc_call or grpc_rpc. What may be pending on a stream is all here, and
- * grpc_stream_drop() is right in any state. */
+/* Part of a grpc_call or grpc_rpc. grpc_stream_drop() is right in any state. */
 struct grpc_stream {
     const struct grpc_stream_events *events;
     struct grpc_session *session; /* NULL: not on the wire, not yet or not any more */
@@ -132,10 +172,10 @@ struct grpc_stream {
     unsigned n_interim; /* blocks before it that are no answer yet: 1xx */
     bool is_paused;
     bool is_broken;
-    bool told_broken;
+    bool reported_broken;
     bool is_delivering;
     bool remote_ended;
-    bool told_remote_end;
+    bool reported_remote_end;
     struct grpc_status broken; /* why; arena */
     size_t kept;               /* bytes that the owner keeps of messages it was handed */
     size_t held;               /* its part of grpc_session_held() */
@@ -163,7 +203,7 @@ struct grpc_stream {
     bool must_reset;           /* nothing is sent any more but RST_STREAM ... */
     uint32_t reset_code;       /* ... with this */
     bool owes_window;          /* WINDOW_UPDATE is to be sent */
-    uint32_t n_unsaid;         /* bytes that came, less those that the peer may send again */
+    uint32_t n_unreturned;     /* bytes that came, less those that the peer may send again */
     uint32_t n_free;           /* of them, those that it may and has not been told */
     int64_t window_beyond;     /* what the peer takes more of it than it said for all; or less */
     int64_t content_length;    /* -1: none */
@@ -194,34 +234,31 @@ peg_status grpc_stream_open(struct grpc_stream *stream, struct grpc_session *ses
 /* Server: answers. `is_last`: the block is all there is (trailers only). */
 peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_block *headers,
                                bool is_last, peg_error *reterr);
-/* Queues a message. PEG_ELIMIT (E_SEND_QUEUE_FULL) beyond max_out, or max_held of the session (a
- * single message may always be queued on an empty queue); PEG_ESTATE after the end. A failure
- * queues nothing. */
+/* Queues a message. PEG_ELIMIT (E_SEND_QUEUE_FULL) beyond max_out, or max_held of the session, but
+ * not on an empty queue; PEG_ESTATE after the end. A failure queues nothing. */
 peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_error *reterr);
 /* Queues bytes as they are, not as a message: a page. */
 peg_status grpc_stream_send_plain(struct grpc_stream *stream, peg_str bytes, peg_error *reterr);
-/* A message in two steps, to pack in place: room for `len` bytes, then the end. Between the two
- * nothing else may be called. Not for streams that use gzip. NULL: *reterr says why. */
+/* A message in two steps, to pack in place: space for `len` bytes, then the end, with nothing in
+ * between. Not with gzip. NULL: see *reterr. */
 uint8_t *grpc_stream_reserve(struct grpc_stream *stream, size_t len, peg_error *reterr);
 void grpc_stream_commit(struct grpc_stream *stream, size_t len);
-/* Queues the last message: `head`, and `rest`, which lies in the blob and is not copied before it
- * goes out. Not for streams that use gzip. */
+/* Queues the last message: `head`, and `rest`, which lies in the blob and is not copied. Not with
+ * gzip. */
 peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, struct peg__blob *blob,
                                    peg_str rest, peg_error *reterr);
-/* Nothing follows but the trailers (server; arena, they live as long as the stream), or nothing
- * (client, or a page: NULL). */
+/* Nothing follows but the trailers (server; they live as long as the stream), or nothing (NULL). */
 peg_status grpc_stream_end(struct grpc_stream *stream, const struct grpc_block *trailers,
                            peg_error *reterr);
 bool grpc_stream_is_writable(const struct grpc_stream *stream);
-/* Does nothing wait to be sent, and would the peer take something now? If not, on_writable comes
- * when it is so. For answers that can be made again: they are not made for a closed window. */
+/* Is nothing queued, and does the peer take more now? If not, on_writable comes when that is so.
+ * For answers that are not made for a closed window. */
 bool grpc_stream_await_window(struct grpc_stream *stream);
 /* Something waits for the peer: its window is closed, or its message is not whole. */
 bool grpc_stream_is_waiting(const struct grpc_stream *stream);
 
-/* Within on_message: so many bytes of what came stay in the owner's memory until the stream is off
- * the wire. They count as held: a peer that never ends its calls gets no further with whole
- * messages than with unfinished ones. */
+/* Within on_message: the owner keeps so many bytes until the stream is off the wire. They count as
+ * held, as those of unfinished messages do. */
 void grpc_stream_keep(struct grpc_stream *stream, size_t n);
 
 /* Delivers no message until it is resumed. The peer may send a window more. */
@@ -229,7 +266,7 @@ void grpc_stream_pause(struct grpc_stream *stream);
 void grpc_stream_resume(struct grpc_stream *stream);
 
 /* Takes it off the wire, with RST_STREAM if it is open. No event comes any more. Right in any
- * state, also within an event of this stream. */
+ * state. */
 void grpc_stream_drop(struct grpc_stream *stream, uint32_t h2_error);
 /* The same, and on_closed follows when the peer has been told. What was queued is not sent. */
 void grpc_stream_reset(struct grpc_stream *stream, uint32_t h2_error);

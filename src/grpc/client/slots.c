@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The connections of a channel: for each address as many slots as options.n_connections. A slot
- * is idle, connects, is ready, or waits until it may try again.
+ * The connections of a channel: for each address as many slots as options.n_connections. A slot is
+ * idle, connects, is ready, or waits until it may try again.
  *
- * An attempt counts from its beginning: a connection that stood for longer than the back-off is
- * made again at once, one that a server closes as soon as it has taken it is not. After a failure
- * the name is looked up again, but not more often than options.resolve_again_ms.
+ * The back-off counts from the beginning of an attempt: a connection that stood for longer is made
+ * again at once, one that a server closes as soon as it has accepted it is not. After a failure the
+ * name is looked up again, but not more often than options.resolve_again_ms.
  */
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/id.h"
 #include "base/limits.h"
-#include "base/mem.h"
-#include "grpc/client/channel_internal.h"
+#include "grpc/client/internal.h"
 
 static void connect_slot(struct grpc__slot *slot);
-static void look_up_again(struct grpc_channel *channel);
+static void resolve_again(struct grpc_channel *channel);
 
 /* ---- state -------------------------------------------------------------------------------- */
 
-enum grpc_channel_state grpc__slots_state(const struct grpc_channel *channel)
+enum grpc_channel_state grpc_channel_state(const struct grpc_channel *channel)
 {
     if (channel->pick.n > 0)
         return GRPC_CHANNEL_READY;
@@ -33,7 +32,7 @@ enum grpc_channel_state grpc__slots_state(const struct grpc_channel *channel)
 }
 
 /* Called when anything about the slots has changed. */
-static void look(struct grpc_channel *channel)
+static void update_state(struct grpc_channel *channel)
 {
     bool is_failing = channel->n_slots > 0 || channel->is_failing;
 
@@ -41,8 +40,8 @@ static void look(struct grpc_channel *channel)
         is_failing &= channel->slots[i]->has_failed;
     channel->is_failing = is_failing;
     if (is_failing)
-        grpc__channel_give_up(channel);
-    if (grpc__slots_state(channel) != channel->told_state)
+        grpc__channel_fail_waiting(channel);
+    if (grpc_channel_state(channel) != channel->reported_state)
         net_loop_later(channel->loop, &channel->later);
 }
 
@@ -53,7 +52,7 @@ static bool is_idle(const struct grpc__slot *slot)
     return !slot->conn && !slot->timer.is_armed;
 }
 
-static void wake(struct grpc__slot *slot)
+static void wake_slot(struct grpc__slot *slot)
 {
     struct grpc_channel *channel = slot->channel;
 
@@ -66,8 +65,8 @@ static void wake(struct grpc__slot *slot)
         net_loop_arm(channel->loop, &slot->timer, slot->not_before_ns);
 }
 
-/* It has no connection any more, and tries again if anybody cares. */
-static void rest(struct grpc__slot *slot)
+/* It has no connection any more, and tries again if there are calls. */
+static void release_slot(struct grpc__slot *slot)
 {
     struct grpc_channel *channel = slot->channel;
 
@@ -84,19 +83,17 @@ static void fail_slot(struct grpc__slot *slot, const peg_error *error)
 
     slot->has_failed = true;
     channel->last_error = *error;
-    rest(slot);
-    look(channel);
-    look_up_again(channel);
+    release_slot(slot);
+    update_state(channel);
+    resolve_again(channel);
 }
 
-static void on_retry(struct net_timer *timer)
+static void on_slot_retry(struct net_timer *timer)
 {
-    struct grpc__slot *slot = peg__container_of(timer, struct grpc__slot, timer);
-
-    connect_slot(slot);
+    connect_slot(peg__container_of(timer, struct grpc__slot, timer));
 }
 
-/* ---- what a connection says --------------------------------------------------------------- */
+/* ---- events of a connection --------------------------------------------------------------- */
 
 static void on_ready(void *user, struct grpc_client_conn *conn)
 {
@@ -106,8 +103,8 @@ static void on_ready(void *user, struct grpc_client_conn *conn)
     slot->has_failed = false;
     grpc_backoff_reset(&slot->backoff);
     grpc_pick_add(&channel->pick, &conn->pick);
-    look(channel);
-    grpc__channel_go_on(channel);
+    update_state(channel);
+    grpc__channel_open_waiting(channel);
 }
 
 static void on_fed(void *user)
@@ -116,27 +113,7 @@ static void on_fed(void *user)
 
     grpc__channel_report_ended(channel);
     if (channel->waiting.n > 0)
-        grpc__channel_go_on(channel);
-}
-
-static void keep_retired(struct grpc_channel *channel, struct grpc_client_conn *conn)
-{
-    conn->slot = NULL;
-    conn->prev = NULL;
-    conn->next = channel->retired;
-    if (conn->next)
-        conn->next->prev = conn;
-    channel->retired = conn;
-}
-
-static void forget_retired(struct grpc_channel *channel, struct grpc_client_conn *conn)
-{
-    if (conn->prev)
-        conn->prev->next = conn->next;
-    else
-        channel->retired = conn->next;
-    if (conn->next)
-        conn->next->prev = conn->prev;
+        grpc__channel_open_waiting(channel);
 }
 
 static void on_retired(void *user, struct grpc_client_conn *conn, bool is_too_eager)
@@ -148,7 +125,8 @@ static void on_retired(void *user, struct grpc_client_conn *conn, bool is_too_ea
     if (is_too_eager && channel->conn_options.keepalive_ms <= INT64_MAX / 2)
         channel->conn_options.keepalive_ms *= 2; /* as the protocol asks */
     grpc_pick_remove(&channel->pick, &conn->pick);
-    keep_retired(channel, conn);
+    conn->slot = NULL;
+    PEG_LIST_PUSH(channel->retired, conn, next, prev);
     for (struct grpc_rpc *rpc = channel->calls; rpc; rpc = rpc->all.next) {
         if (rpc->conn == conn)
             grpc__rpc_take_back(rpc);
@@ -157,12 +135,12 @@ static void on_retired(void *user, struct grpc_client_conn *conn, bool is_too_ea
         return;
     if (!conn->is_ready) {
         peg__fail(&error, PEG_EIO, "E_GRPC_CONNECT",
-                  "%s takes no calls: it has sent GOAWAY before anything else", conn->peer);
+                  "%s takes no calls: it sent GOAWAY before anything else", conn->peer);
         fail_slot(slot, &error);
         return;
     }
-    rest(slot);
-    look(channel);
+    release_slot(slot);
+    update_state(channel);
 }
 
 static void on_lost(void *user, struct grpc_client_conn *conn)
@@ -172,7 +150,7 @@ static void on_lost(void *user, struct grpc_client_conn *conn)
 
     grpc_pick_remove(&channel->pick, &conn->pick);
     if (!slot) {
-        forget_retired(channel, conn);
+        PEG_LIST_REMOVE(channel->retired, conn, next, prev);
         return;
     }
     conn->slot = NULL;
@@ -181,9 +159,9 @@ static void on_lost(void *user, struct grpc_client_conn *conn)
         return;
     }
     channel->last_error = conn->lost;
-    rest(slot);
-    look(channel);
-    look_up_again(channel);
+    release_slot(slot);
+    update_state(channel);
+    resolve_again(channel);
 }
 
 static const struct grpc_client_conn_events conn_events = {
@@ -209,7 +187,7 @@ static void connect_slot(struct grpc__slot *slot)
     if (!channel->idle_timer.is_armed)
         net_loop_arm(channel->loop, &channel->idle_timer,
                      peg__clock_after_ms(now_ns, channel->options.idle_ms));
-    look(channel);
+    update_state(channel);
 }
 
 /* ---- all slots ---------------------------------------------------------------------------- */
@@ -225,14 +203,14 @@ static struct grpc__slot *new_slot(struct grpc_channel *channel, const struct ne
         seed = (uint64_t)net_loop_now_ns(channel->loop); /* it hides nothing */
     slot->channel = channel;
     slot->address = *address;
-    slot->timer.fn = on_retry;
+    slot->timer.fn = on_slot_retry;
     grpc_backoff_init(&slot->backoff, channel->options.backoff_ms, channel->options.max_backoff_ms,
                       seed);
     return slot;
 }
 
 /* Its connection ends with its last call. */
-static void free_slot(struct grpc__slot *slot)
+static void remove_slot(struct grpc__slot *slot)
 {
     struct grpc_channel *channel = slot->channel;
     struct grpc_client_conn *conn = slot->conn;
@@ -270,7 +248,7 @@ static bool add_slots(struct grpc_channel *channel, const struct net_address *ad
         struct grpc__slot *slot;
 
         if (channel->n_slots == PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS)
-            return true; /* more addresses than anybody needs */
+            return true; /* enough addresses */
         slot = new_slot(channel, address);
         if (!slot)
             return false;
@@ -293,13 +271,13 @@ static void remove_unlisted(struct grpc_channel *channel)
             channel->slots[n++] = slot;
         } else {
             channel->n_idle -= is_idle(slot);
-            free_slot(slot);
+            remove_slot(slot);
         }
     }
     channel->n_slots = n;
 }
 
-static bool reserve(struct grpc_channel *channel, size_t n_addresses)
+static bool reserve_slots(struct grpc_channel *channel, size_t n_addresses)
 {
     size_t capacity = channel->n_slots;
     size_t n = channel->n_slots + n_addresses * channel->options.n_connections;
@@ -320,7 +298,7 @@ static bool reserve(struct grpc_channel *channel, size_t n_addresses)
 
 bool grpc__slots_set(struct grpc_channel *channel, const struct net_address *addresses, size_t n)
 {
-    bool is_whole = reserve(channel, n);
+    bool is_whole = reserve_slots(channel, n);
 
     for (size_t i = 0; is_whole && i < n; i++)
         is_whole = add_slots(channel, &addresses[i]);
@@ -344,7 +322,7 @@ static void fail_lookup(struct grpc_channel *channel, const peg_error *error)
     net_loop_arm(channel->loop, &channel->resolve_timer,
                  peg__clock_after_ms(net_loop_now_ns(channel->loop),
                                      grpc_backoff_take_ms(&channel->resolve_backoff)));
-    look(channel);
+    update_state(channel);
 }
 
 static void on_resolved(void *user, const struct net_address *addresses, size_t n,
@@ -364,11 +342,11 @@ static void on_resolved(void *user, const struct net_address *addresses, size_t 
         if (channel->n_calls > 0 || channel->is_asked)
             grpc__slots_wake(channel);
         channel->is_asked = false;
-        look(channel);
+        update_state(channel);
     }
 }
 
-static void look_up(struct grpc_channel *channel)
+static void resolve_target(struct grpc_channel *channel)
 {
     peg_error error;
 
@@ -381,12 +359,10 @@ static void look_up(struct grpc_channel *channel)
 
 static void on_resolve_timer(struct net_timer *timer)
 {
-    struct grpc_channel *channel = peg__container_of(timer, struct grpc_channel, resolve_timer);
-
-    look_up(channel);
+    resolve_target(peg__container_of(timer, struct grpc_channel, resolve_timer));
 }
 
-static void look_up_again(struct grpc_channel *channel)
+static void resolve_again(struct grpc_channel *channel)
 {
     if (!channel->target.is_name || channel->resolve || channel->resolve_timer.is_armed)
         return;
@@ -396,7 +372,7 @@ static void look_up_again(struct grpc_channel *channel)
 
 /* ---- without calls ------------------------------------------------------------------------ */
 
-static void go_to_sleep(struct grpc_channel *channel)
+static void close_idle(struct grpc_channel *channel)
 {
     for (size_t i = 0; i < channel->n_slots; i++) {
         struct grpc__slot *slot = channel->slots[i];
@@ -408,7 +384,7 @@ static void go_to_sleep(struct grpc_channel *channel)
         slot->has_failed = false;
     }
     channel->n_idle = channel->n_slots;
-    look(channel);
+    update_state(channel);
 }
 
 static void on_idle_timer(struct net_timer *timer)
@@ -422,7 +398,7 @@ static void on_idle_timer(struct net_timer *timer)
     if (due_ns > now_ns)
         net_loop_arm(channel->loop, &channel->idle_timer, due_ns);
     else
-        go_to_sleep(channel);
+        close_idle(channel);
 }
 
 /* ---- the face ----------------------------------------------------------------------------- */
@@ -445,17 +421,17 @@ peg_status grpc__slots_init(struct grpc_channel *channel, peg_error *reterr)
 void grpc__slots_wake(struct grpc_channel *channel)
 {
     if (channel->n_slots == 0 && !channel->resolve && !channel->resolve_timer.is_armed)
-        look_up(channel);
+        resolve_target(channel);
     for (size_t i = 0; i < channel->n_slots && channel->n_idle > 0; i++)
-        wake(channel->slots[i]);
+        wake_slot(channel->slots[i]);
 }
 
-void grpc__slots_hurry(struct grpc_channel *channel)
+void grpc_channel_connect(struct grpc_channel *channel)
 {
     channel->is_asked = channel->n_slots == 0;
     grpc_backoff_reset(&channel->resolve_backoff);
     if (channel->n_slots == 0 && !channel->resolve)
-        look_up(channel);
+        resolve_target(channel);
     for (size_t i = 0; i < channel->n_slots; i++) {
         struct grpc__slot *slot = channel->slots[i];
 
@@ -476,12 +452,12 @@ void grpc__slots_free(struct grpc_channel *channel)
     if (channel->resolve)
         net_resolve_cancel(channel->resolve);
     for (size_t i = 0; i < channel->n_slots; i++)
-        free_slot(channel->slots[i]);
+        remove_slot(channel->slots[i]);
     channel->n_slots = 0;
     while (channel->retired) {
         struct grpc_client_conn *conn = channel->retired;
 
-        forget_retired(channel, conn);
+        PEG_LIST_REMOVE(channel->retired, conn, next, prev);
         grpc_client_conn_free(conn);
     }
     peg__free(channel->slots);

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A call on the wire: its headers and what it has said so far go out when it is opened, its
- * answer comes in by the events of its stream. */
+/* A call on the wire: its headers and the messages so far go out when it is opened, its answer
+ * comes in by the events of its stream. */
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "grpc/client/channel_internal.h"
-#include "grpc/http2/frame.h"
-#include "grpc/message.h"
-#include "grpc/timeout.h"
+#include "grpc/client/internal.h"
+#include "grpc/http2/internal.h"
 
 /* Fields of the protocol, of which two are not always there. */
 enum { MAX_OWN_FIELDS = 10, HTTP_OK = 200 };
@@ -30,13 +27,13 @@ struct fields {
     size_t n;
 };
 
-static void put(struct fields *fields, peg_str name, peg_str value)
+static void put_header(struct fields *fields, peg_str name, peg_str value)
 {
     fields->at[fields->n++] = (struct grpc_field){name, value};
 }
 
 #define PUT(fields, name, value)                                                                   \
-    put(fields, (peg_str){(name), sizeof(name) - 1}, (peg_str){(value), sizeof(value) - 1})
+    put_header(fields, (peg_str){(name), sizeof(name) - 1}, (peg_str){(value), sizeof(value) - 1})
 
 static bool put_timeout(struct grpc_rpc *rpc, struct fields *fields)
 {
@@ -49,7 +46,7 @@ static bool put_timeout(struct grpc_rpc *rpc, struct fields *fields)
     if (!text)
         return false;
     len = grpc_timeout_format(rpc->deadline_ns - net_loop_now_ns(rpc->channel->loop), text);
-    put(fields, peg__str("grpc-timeout"), peg__strn(text, len));
+    put_header(fields, peg__str("grpc-timeout"), peg__strn(text, len));
     return true;
 }
 
@@ -66,7 +63,7 @@ static bool put_metadata(struct grpc_rpc *rpc, struct fields *fields)
                 return false;
             value = peg__strn(text, grpc_metadata_encode_bin(value, text));
         }
-        put(fields, entry->key, value);
+        put_header(fields, entry->key, value);
     }
     return true;
 }
@@ -84,11 +81,11 @@ static bool make_headers(struct grpc_rpc *rpc, struct grpc_block *ret_block)
         PUT(&fields, ":scheme", "https");
     else
         PUT(&fields, ":scheme", "http");
-    put(&fields, peg__str(":path"), peg__str(rpc->method->path));
-    put(&fields, peg__str(":authority"), peg__str(channel->authority));
+    put_header(&fields, peg__str(":path"), peg__str(rpc->method->path));
+    put_header(&fields, peg__str(":authority"), peg__str(channel->authority));
     PUT(&fields, "te", "trailers");
     PUT(&fields, "content-type", "application/grpc");
-    put(&fields, peg__str("user-agent"), peg__str(channel->user_agent));
+    put_header(&fields, peg__str("user-agent"), peg__str(channel->user_agent));
     PUT(&fields, "grpc-accept-encoding", "identity,gzip");
     if (rpc->uses_gzip)
         PUT(&fields, "grpc-encoding", "gzip");
@@ -100,8 +97,8 @@ static bool make_headers(struct grpc_rpc *rpc, struct grpc_block *ret_block)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* What was said before there was a stream. */
-static peg_status say_kept(struct grpc_rpc *rpc, peg_error *reterr)
+/* Messages from before there was a stream. */
+static peg_status send_kept(struct grpc_rpc *rpc, peg_error *reterr)
 {
     peg_str left = peg__buf_view(&rpc->kept);
     peg_status status = PEG_OK;
@@ -127,7 +124,7 @@ static peg_status say_kept(struct grpc_rpc *rpc, peg_error *reterr)
     return status;
 }
 
-static void fail_to_open(struct grpc_rpc *rpc, struct grpc_client_conn *conn,
+static void fail_opening(struct grpc_rpc *rpc, struct grpc_client_conn *conn,
                          const peg_error *error)
 {
     struct grpc_channel *channel = rpc->channel;
@@ -162,14 +159,14 @@ void grpc__rpc_open(struct grpc_rpc *rpc, struct grpc_client_conn *conn)
     rpc->state = GRPC__RPC_OPEN;
     rpc->n_tries++;
     if (open_stream(rpc, conn, &error)) {
-        fail_to_open(rpc, conn, &error);
+        fail_opening(rpc, conn, &error);
         return;
     }
     rpc->conn = conn;
     /* What filled the queue may be less on the wire: on_writable is owed all the same. */
     rpc->stream.was_full |= rpc->kept.len > GRPC_HIGH_MARK;
     grpc_client_conn_took(conn);
-    if (say_kept(rpc, &error) ||
+    if (send_kept(rpc, &error) ||
         (rpc->is_half_closed && grpc_stream_end(&rpc->stream, NULL, &error)))
         grpc__rpc_fail(rpc, GRPC_RESOURCE_EXHAUSTED, "%s", error.message);
 }
@@ -182,7 +179,7 @@ static void stop_keeping(struct grpc_rpc *rpc)
     peg__buf_clear(&rpc->kept);
 }
 
-static void on_headers(struct grpc_stream *stream)
+static void on_rpc_headers(struct grpc_stream *stream)
 {
     struct grpc_rpc *rpc = rpc_of(stream);
     const struct grpc_head *head = &stream->head;
@@ -204,7 +201,7 @@ static void on_headers(struct grpc_stream *stream)
         rpc->events.on_headers(rpc, &head->metadata, rpc->user);
 }
 
-static void deliver(struct grpc_rpc *rpc, const void *message)
+static void deliver_message(struct grpc_rpc *rpc, const void *message)
 {
     if (rpc->events.on_message)
         rpc->events.on_message(rpc, message, rpc->user);
@@ -221,13 +218,13 @@ static void deliver_unpacked(struct grpc_rpc *rpc, peg_str bytes)
         grpc__rpc_fail(rpc, status == PEG_EPARSE ? GRPC_INTERNAL : GRPC_RESOURCE_EXHAUSTED,
                        "the answer cannot be read: %s", error.message);
     else
-        deliver(rpc, message);
+        deliver_message(rpc, message);
     peg__arena_reset(&rpc->messages);
     if (rpc->messages.held > PEG_LIMIT_GRPC_SPARE_BYTES)
         peg__arena_free(&rpc->messages);
 }
 
-static void on_message(struct grpc_stream *stream, peg_str message)
+static void on_rpc_message(struct grpc_stream *stream, peg_str message)
 {
     struct grpc_rpc *rpc = rpc_of(stream);
 
@@ -243,11 +240,11 @@ static void on_message(struct grpc_stream *stream, peg_str message)
     if (rpc->method->output)
         deliver_unpacked(rpc, message);
     else
-        deliver(rpc, &message);
+        deliver_message(rpc, &message);
 }
 
 /* The head is that of the trailers if it has no HTTP status, or the only one. */
-static void on_remote_end(struct grpc_stream *stream)
+static void on_rpc_remote_end(struct grpc_stream *stream)
 {
     struct grpc_rpc *rpc = rpc_of(stream);
     const struct grpc_head *head = &stream->head;
@@ -270,7 +267,7 @@ static void on_remote_end(struct grpc_stream *stream)
         grpc__rpc_settle(rpc, &status);
 }
 
-static void on_writable(struct grpc_stream *stream)
+static void on_rpc_writable(struct grpc_stream *stream)
 {
     struct grpc_rpc *rpc = rpc_of(stream);
 
@@ -278,14 +275,14 @@ static void on_writable(struct grpc_stream *stream)
         rpc->events.on_writable(rpc, rpc->user);
 }
 
-static void on_broken(struct grpc_stream *stream, const struct grpc_status *status)
+static void on_rpc_broken(struct grpc_stream *stream, const struct grpc_status *status)
 {
     grpc__rpc_fail(rpc_of(stream), status->code, "%.*s", PEG_ARG(status->message));
 }
 
 /* ---- off the wire ------------------------------------------------------------------------- */
 
-/* A server that refused it, or that has never seen it, has done nothing. */
+/* A server that refused it, or has never seen it, has done nothing. */
 static bool may_go_again(const struct grpc_rpc *rpc, uint32_t h2_error)
 {
     if (rpc->was_answered || !rpc->is_keeping || net_loop_is_ending(rpc->channel->loop))
@@ -305,7 +302,7 @@ static void send_again(struct grpc_rpc *rpc)
     grpc__channel_send_again(rpc->channel, rpc);
 }
 
-static void on_closed(struct grpc_stream *stream, uint32_t h2_error)
+static void on_rpc_closed(struct grpc_stream *stream, uint32_t h2_error)
 {
     struct grpc_rpc *rpc = rpc_of(stream);
     const struct grpc_client_conn *conn = rpc->conn;
@@ -339,12 +336,12 @@ void grpc__rpc_take_back(struct grpc_rpc *rpc)
 }
 
 static const struct grpc_stream_events stream_events = {
-    .on_headers = on_headers,
-    .on_message = on_message,
-    .on_remote_end = on_remote_end,
-    .on_writable = on_writable,
-    .on_broken = on_broken,
-    .on_closed = on_closed,
+    .on_headers = on_rpc_headers,
+    .on_message = on_rpc_message,
+    .on_remote_end = on_rpc_remote_end,
+    .on_writable = on_rpc_writable,
+    .on_broken = on_rpc_broken,
+    .on_closed = on_rpc_closed,
 };
 
 void grpc__rpc_ready_stream(struct grpc_rpc *rpc)
@@ -356,7 +353,7 @@ void grpc__rpc_ready_stream(struct grpc_rpc *rpc)
 /* ---- resuming ----------------------------------------------------------------------------- */
 
 /* The stream has closed behind a whole answer while the call was paused: the rest is read here. */
-static void drain(struct grpc_rpc *rpc)
+static void read_paused_rest(struct grpc_rpc *rpc)
 {
     struct grpc_stream *stream = &rpc->stream;
     peg_str bytes = peg__buf_view(&stream->waiting);
@@ -368,7 +365,7 @@ static void drain(struct grpc_rpc *rpc)
     while (!status && has_message && !rpc->is_paused && rpc->state == GRPC__RPC_OPEN) {
         status = grpc_reader_next(&stream->reader, &bytes, &has_message, &message, &error);
         if (!status && has_message)
-            on_message(stream, message);
+            on_rpc_message(stream, message);
     }
     if (bytes.len > 0)
         memmove(stream->waiting.ptr, bytes.ptr, bytes.len);
@@ -377,7 +374,7 @@ static void drain(struct grpc_rpc *rpc)
         grpc__rpc_fail(rpc, status == PEG_ELIMIT ? GRPC_RESOURCE_EXHAUSTED : GRPC_INTERNAL, "%s",
                        status ? error.message : "the stream ended within a message");
     else if (!has_message)
-        on_remote_end(stream);
+        on_rpc_remote_end(stream);
 }
 
 void grpc__rpc_resume(struct grpc_rpc *rpc)
@@ -389,6 +386,6 @@ void grpc__rpc_resume(struct grpc_rpc *rpc)
     if (rpc->state != GRPC__RPC_OPEN || rpc->is_draining)
         return;
     rpc->is_draining = true;
-    drain(rpc);
+    read_paused_rest(rpc);
     rpc->is_draining = false;
 }

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is known of a call, what its handler says about it, and its end. */
+/* A call for its handler: what is known of it, its answer, and its end. */
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "grpc/http2/frame.h"
+#include "grpc/http2/internal.h"
 #include "grpc/server/internal.h"
 
-/* ---- what the client said
- * ------------------------------------------------------------------------ */
+/* ---- what the client said ------------------------------------------------------------------ */
 
 const struct grpc_method *grpc_call_method(const struct grpc_call *call)
 {
@@ -68,8 +66,7 @@ struct peg__arena *grpc_call_arena(struct grpc_call *call)
     return &call->arena;
 }
 
-/* ---- answering
- * ------------------------------------------------------------------------------------- */
+/* ---- answering ----------------------------------------------------------------------------- */
 
 peg_status grpc_call_add_header(struct grpc_call *call, peg_str key, peg_str value,
                                 peg_error *reterr)
@@ -84,7 +81,7 @@ peg_status grpc_call_add_trailer(struct grpc_call *call, peg_str key, peg_str va
                                  peg_error *reterr)
 {
     if (call->is_finished)
-        return peg__fail(reterr, PEG_ESTATE, "E_CALL_FINISHED",
+        return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
                          "the call is finished: add trailers before that");
     return grpc_metadata_add(&call->trailers, &call->arena, key, value, reterr);
 }
@@ -105,16 +102,15 @@ bool grpc_call_was_compressed(const struct grpc_call *call)
     return grpc_reader_was_compressed(&call->stream.reader);
 }
 
-/* The words outlive whoever said them; without memory the code alone has to do. Details that no
- * client would take would keep it from hearing the code, too. */
+/* Without memory the code alone has to do. Details that no client would take are left out. */
 static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_status *status)
 {
     struct grpc_status copy = {.code = status->code};
     const size_t len = status->message.len <= PEG_LIMIT_GRPC_STATUS_BYTES
                            ? status->message.len
                            : peg__utf8_cut(status->message.ptr, PEG_LIMIT_GRPC_STATUS_BYTES);
-    const peg_str words = {status->message.ptr, len};
-    const char *message = len > 0 ? peg__arena_copy(&call->arena, words) : NULL;
+    const peg_str text = {status->message.ptr, len};
+    const char *message = len > 0 ? peg__arena_copy(&call->arena, text) : NULL;
     const bool has_details =
         status->details.len > 0 && status->details.len <= PEG_LIMIT_GRPC_STATUS_WIRE_BYTES;
     const char *details = has_details ? peg__arena_copy(&call->arena, status->details) : NULL;
@@ -126,15 +122,15 @@ static struct grpc_status copy_status(struct grpc_call *call, const struct grpc_
     return copy;
 }
 
-static void describe(struct grpc_call *call)
+static void describe_status(struct grpc_call *call)
 {
-    const struct grpc_server_options *options = &call->home->server->options;
+    const struct grpc_server_options *options = &call->server_loop->server->options;
 
     if (options->describe)
         options->describe(call, &call->status);
 }
 
-/* A client that takes few bytes of headers hears at least what programs look at. */
+/* A client that takes few bytes of headers gets at least the code and small details. */
 static void fit_status(struct grpc_call *call)
 {
     enum { SMALL_DETAILS = 512 };
@@ -154,8 +150,8 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
     if (call->is_finished || call->has_ended)
         return;
     call->status = copy_status(call, status);
-    if (call->status.code != GRPC_OK && !call->status.details.len && !call->was_handed)
-        describe(call);
+    if (call->status.code != GRPC_OK && !call->status.details.len && !call->has_request)
+        describe_status(call);
     if (call->status.code != GRPC_OK)
         fit_status(call);
     if (grpc__call_send_end(call))
@@ -165,21 +161,21 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_code code, const char *fmt, ...)
 {
-    char words[PEG_LIMIT_GRPC_STATUS_BYTES + 2]; /* one too many shows where to cut */
+    char text[PEG_LIMIT_GRPC_STATUS_BYTES + 2]; /* one too many shows where to cut */
     struct grpc_status status = {.code = code};
     va_list args;
     int len;
 
     va_start(args, fmt);
-    len = vsnprintf(words, sizeof(words), fmt, args);
+    len = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     if (len > 0)
         status.message =
-            peg__strn(words, (size_t)len < sizeof(words) ? (size_t)len : sizeof(words) - 1);
+            peg__strn(text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1);
     grpc_call_finish(call, &status);
 }
 
-static void reply_sent(struct grpc_call *call, peg_status failed, const peg_error *error)
+static void finish_reply(struct grpc_call *call, peg_status failed, const peg_error *error)
 {
     const struct grpc_status ok = {.code = GRPC_OK};
 
@@ -196,7 +192,7 @@ void grpc_call_reply(struct grpc_call *call, peg_str message)
 {
     peg_error error;
 
-    reply_sent(call, grpc_call_send(call, message, &error), &error);
+    finish_reply(call, grpc_call_send(call, message, &error), &error);
 }
 
 peg_status grpc_call_reply_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
@@ -214,7 +210,7 @@ void grpc_call_reply_message(struct grpc_call *call, const struct ProtobufCMessa
 {
     peg_error error;
 
-    reply_sent(call, grpc_call_send_message(call, message, &error), &error);
+    finish_reply(call, grpc_call_send_message(call, message, &error), &error);
 }
 
 bool grpc_call_await_window(struct grpc_call *call)
@@ -238,8 +234,7 @@ void grpc_call_resume(struct grpc_call *call)
     grpc_stream_resume(&call->stream);
 }
 
-/* ---- values and hooks
- * -------------------------------------------------------------------------------- */
+/* ---- values and hooks ---------------------------------------------------------------------- */
 
 void grpc_call_set_state(struct grpc_call *call, void *state)
 {
@@ -279,28 +274,18 @@ void grpc_call_add_hook(struct grpc_call *call, struct grpc_end_hook *hook)
         return;
     }
     hook->call = call;
-    hook->prev = NULL;
-    hook->next = call->hooks;
-    if (hook->next)
-        hook->next->prev = hook;
-    call->hooks = hook;
+    PEG_LIST_PUSH(call->hooks, hook, next, prev);
 }
 
 void grpc_call_remove_hook(struct grpc_end_hook *hook)
 {
     if (!hook->call)
         return;
-    if (hook->prev)
-        hook->prev->next = hook->next;
-    else
-        hook->call->hooks = hook->next;
-    if (hook->next)
-        hook->next->prev = hook->prev;
+    PEG_LIST_REMOVE(hook->call->hooks, hook, next, prev);
     hook->call = NULL;
 }
 
-/* ---- the end
- * -------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 struct grpc_call *grpc_call_ref(struct grpc_call *call)
 {
@@ -311,7 +296,7 @@ struct grpc_call *grpc_call_ref(struct grpc_call *call)
 struct grpc_call *grpc_call_unref(struct grpc_call *call)
 {
     if (call && --call->n_refs == 0)
-        grpc__server_loop_keep_call(call);
+        grpc__server_loop_pool_call(call);
     return NULL;
 }
 
@@ -327,7 +312,7 @@ const struct grpc_status *grpc_call_ended_as(const struct grpc_call *call)
 
 static struct grpc_status status_of_lost(const struct grpc_call *call, uint32_t h2_error)
 {
-    if (call->deadline_ns <= net_loop_now_ns(call->home->loop))
+    if (call->deadline_ns <= net_loop_now_ns(call->server_loop->loop))
         return GRPC_STATUS(GRPC_DEADLINE_EXCEEDED, "the deadline of the client has passed");
     if (call->conn->was_dropped)
         return GRPC_STATUS(GRPC_UNAVAILABLE, "the server ended the connection");
@@ -336,9 +321,9 @@ static struct grpc_status status_of_lost(const struct grpc_call *call, uint32_t 
     return GRPC_STATUS(GRPC_UNAVAILABLE, "the connection to the client broke");
 }
 
-static void tell_interceptors(struct grpc_call *call)
+static void notify_interceptors(struct grpc_call *call)
 {
-    const struct grpc_interceptor *interceptors = call->home->server->options.interceptors;
+    const struct grpc_interceptor *interceptors = call->server_loop->server->options.interceptors;
 
     while (call->n_interceptors > 0) {
         const struct grpc_interceptor *one = &interceptors[--call->n_interceptors];
@@ -352,24 +337,19 @@ static void leave_conn(struct grpc_call *call)
 {
     struct grpc__conn *conn = call->conn;
 
-    if (call->prev)
-        call->prev->next = call->next;
-    else
-        conn->calls = call->next;
-    if (call->next)
-        call->next->prev = call->prev;
+    PEG_LIST_REMOVE(conn->calls, call, next, prev);
     call->next = NULL;
     call->prev = NULL;
     call->conn = NULL;
-    grpc__conn_lost_call(conn);
+    grpc__conn_note_call_end(conn);
 }
 
 /* The stream is off the wire: whatever happened, this is called once for every call. */
 void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
 {
-    struct grpc__server_loop *home = call->home;
+    struct grpc__server_loop *server_loop = call->server_loop;
 
-    net_loop_disarm(home->loop, &call->deadline);
+    net_loop_disarm(server_loop->loop, &call->deadline);
     grpc__call_forget_page(call);
     if (!call->is_finished || h2_error > GRPC_H2_NO_ERROR)
         call->status = status_of_lost(call, h2_error);
@@ -383,18 +363,18 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
     }
     if (call->handler_knows && call->route->handler.on_end)
         call->route->handler.on_end(call, call->route->user);
-    tell_interceptors(call);
+    notify_interceptors(call);
 
     leave_conn(call);
-    net_loop_add_load(home->loop, -1);
+    net_loop_add_load(server_loop->loop, -1);
     if (!call->is_page)
-        grpc__count(&home->counts.n_ended, 1);
+        grpc__count(&server_loop->counts.n_ended, 1);
     if (call->n_refs > 1)
-        grpc__server_loop_hold_call(home, call);
+        grpc__server_loop_hold_call(server_loop, call);
     grpc_call_unref(call);
 }
 
-/* Nobody has canceled it: its client may come back and ask for it again. */
+/* Not canceled: its client may come back and ask for it again. */
 void grpc__call_lost(struct grpc_call *call)
 {
     grpc_stream_drop(&call->stream, GRPC_H2_CANCEL);

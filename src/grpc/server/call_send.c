@@ -4,10 +4,9 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "grpc/http2/hpack.h"
+#include "grpc/http2/internal.h"
 #include "grpc/message.h"
 #include "grpc/server/internal.h"
 
@@ -54,7 +53,7 @@ static struct block new_block(struct grpc_call *call, size_t max_fields)
     };
 }
 
-static void add(struct block *block, peg_str name, peg_str value)
+static void add_call_field(struct block *block, peg_str name, peg_str value)
 {
     if (block->fields)
         block->fields[block->n++] = (struct grpc_field){name, value};
@@ -64,7 +63,7 @@ static void add(struct block *block, peg_str name, peg_str value)
 static void add_written(struct block *block, const char *name, const char *text, size_t len)
 {
     if (text)
-        add(block, peg__str(name), peg__strn(text, len));
+        add_call_field(block, peg__str(name), peg__strn(text, len));
     else
         block->fields = NULL;
 }
@@ -77,10 +76,10 @@ static void add_bytes(struct block *block, peg_str name, peg_str bytes)
         block->fields = NULL;
         return;
     }
-    add(block, name, peg__strn(text, grpc_metadata_encode_bin(bytes, text)));
+    add_call_field(block, name, peg__strn(text, grpc_metadata_encode_bin(bytes, text)));
 }
 
-static void add_metadata(struct block *block, const struct grpc_metadata *metadata)
+static void add_call_metadata(struct block *block, const struct grpc_metadata *metadata)
 {
     for (size_t i = 0; i < metadata->n; i++) {
         const struct grpc_metadata_entry *entry = &metadata->entries[i];
@@ -88,14 +87,14 @@ static void add_metadata(struct block *block, const struct grpc_metadata *metada
         if (grpc_metadata_is_binary(entry->key))
             add_bytes(block, entry->key, entry->value);
         else
-            add(block, entry->key, entry->value);
+            add_call_field(block, entry->key, entry->value);
     }
 }
 
-static void add_all(struct block *block, const struct grpc_field *fields, size_t n)
+static void add_metadata_fields(struct block *block, const struct grpc_field *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        add(block, fields[i].name, fields[i].value);
+        add_call_field(block, fields[i].name, fields[i].value);
 }
 
 static size_t count_bytes(const struct grpc_metadata *metadata)
@@ -128,12 +127,13 @@ size_t grpc_call_max_status_bytes(const struct grpc_call *call)
 static void add_first_headers(struct block *block, const struct grpc_call *call)
 {
     if (call->stream.uses_gzip)
-        add_all(block, gzip_headers, COUNT(gzip_headers));
+        add_metadata_fields(block, gzip_headers, COUNT(gzip_headers));
     else if (call->stream.head.encoding == GRPC_ENCODING_UNKNOWN)
-        add_all(block, unimplemented_encoding_headers, COUNT(unimplemented_encoding_headers));
+        add_metadata_fields(block, unimplemented_encoding_headers,
+                            COUNT(unimplemented_encoding_headers));
     else
-        add_all(block, plain_headers, COUNT(plain_headers));
-    add_metadata(block, &call->headers);
+        add_metadata_fields(block, plain_headers, COUNT(plain_headers));
+    add_call_metadata(block, &call->headers);
 }
 
 static void add_status(struct block *block, const struct grpc_call *call)
@@ -152,7 +152,7 @@ static void add_status(struct block *block, const struct grpc_call *call)
     }
     if (status->details.len > 0)
         add_bytes(block, peg__str("grpc-status-details-bin"), status->details);
-    add_metadata(block, &call->trailers);
+    add_call_metadata(block, &call->trailers);
 }
 
 /* As new_block() makes them: enough for everything that the functions above add. */
@@ -243,7 +243,7 @@ static peg_status ready_to_send(struct grpc_call *call, peg_error *reterr)
     if (call->has_ended)
         return peg__fail(reterr, PEG_ECANCELED, "E_CALL_ENDED", "the call has ended");
     if (call->is_finished)
-        return peg__fail(reterr, PEG_ESTATE, "E_CALL_FINISHED",
+        return peg__fail(reterr, PEG_ESTATE, "E_GRPC_STATE",
                          "the call is finished: nothing can be sent after its status");
     return PEG_OK;
 }
