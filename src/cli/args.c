@@ -57,30 +57,31 @@ static int take_option(struct cli_args *args, const struct cli_option *option, c
     return option->id;
 }
 
-/* The name that may have been meant, or NULL. */
+/* The most similar name, or NULL. */
 static const char *suggest_option(const struct cli_command *command, const char *unknown,
                                   size_t len)
 {
     char copy[64];
-    struct cli_suggestion meant;
+    struct cli_suggestion suggestion;
 
     if (len >= sizeof(copy))
         return NULL;
     memcpy(copy, unknown, len);
     copy[len] = '\0';
-    cli_suggestion_start(&meant, copy);
+    cli_suggestion_start(&suggestion, copy);
     for (const struct cli_option *o = command->options; o->id; o++)
-        cli_suggestion_offer(&meant, o->name);
-    cli_suggestion_offer(&meant, help_option.name);
-    return meant.name;
+        cli_suggestion_offer(&suggestion, o->name);
+    cli_suggestion_offer(&suggestion, help_option.name);
+    return suggestion.name;
 }
 
 static int reject_name(struct cli_args *args, const char *name, size_t len)
 {
-    const char *meant = suggest_option(args->command, name, len);
+    const char *suggestion = suggest_option(args->command, name, len);
 
     return stop_with(args, cli_bad_use(args->command, "there is no option --%.*s%s%s", (int)len,
-                                       name, meant ? ", but there is --" : "", meant ? meant : ""));
+                                       name, suggestion ? ", but there is --" : "",
+                                       suggestion ? suggestion : ""));
 }
 
 static int take_named(struct cli_args *args, const char *name)

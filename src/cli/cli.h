@@ -114,7 +114,7 @@ const char *cli_file_label(const char *path);
 
 /*
  * Reads a whole file into *text, whose max is the most it may have. The buffer's memory is used
- * again. Errors: E_FILE_OPEN, E_FILE_READ, E_FILE_TOO_LARGE, E_OUT_OF_MEMORY.
+ * again. Errors: E_FILE, E_FILE_TOO_LARGE, E_OUT_OF_MEMORY.
  */
 peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr);
 /* The same for a command that has --max-bytes: its users are told to raise it. */
@@ -171,7 +171,7 @@ int cli_output_errno(void);
  * hold percent-encoded. Symbolic links are not followed, for a $ref to a neighbour follows none
  * either. Standard input ("-") is taken for a file without a name in the current directory.
  *
- * *ret_uri is in the arena and NUL-terminated. Errors: E_FILE_OPEN, E_OUT_OF_MEMORY.
+ * *ret_uri is in the arena and NUL-terminated. Errors: E_FILE, E_OUT_OF_MEMORY.
  */
 peg_status cli_file_uri(struct peg__arena *arena, const char *path, peg_str *ret_uri,
                         peg_error *reterr);

@@ -34,7 +34,7 @@ static peg_status put_directory(struct peg__buf *out, peg_error *reterr)
     char directory[PATH_MAX];
 
     if (!getcwd(directory, sizeof(directory)))
-        return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE_OPEN",
+        return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE",
                          "has no absolute name, for the current directory is unknown (%m); "
                          "start in another one");
     put_path(out, directory);

@@ -41,8 +41,7 @@ enum cli_syntax cli_syntax_of(const char *path)
 
 static peg_status fail_read(peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EINVAL, "E_FILE_READ",
-                     "cannot be read (%m); give a readable file");
+    return peg__fail(reterr, PEG_EINVAL, "E_FILE", "cannot be read (%m); give a readable file");
 }
 
 /* *ret_size is 0 where the size says nothing: pipes, terminals, /proc. */
@@ -52,7 +51,7 @@ static peg_status open_file(const char *path, int *ret_fd, uint64_t *ret_size, p
     const int fd = cli_is_stdin(path) ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE_OPEN",
+        return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE",
                          "cannot be opened (%m); check its name and permissions");
     *ret_size = 0;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
@@ -228,7 +227,7 @@ static peg_str take_input_line(struct cli_lines *lines, size_t n, size_t n_end)
 
 static enum cli_line too_long(const struct cli_lines *lines, peg_error *reterr)
 {
-    peg__fail(reterr, PEG_ELIMIT, "E_LINE_TOO_LONG",
+    peg__fail(reterr, PEG_ELIMIT, "E_FILE_TOO_LARGE",
               "the line is longer than max-bytes = %zu; raise it with --max-bytes",
               lines->max_line);
     return CLI_LINE_TOO_LONG;

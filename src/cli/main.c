@@ -55,14 +55,14 @@ static int print_overview(void)
 
 static int reject_command(const char *name)
 {
-    struct cli_suggestion meant;
+    struct cli_suggestion suggestion;
 
-    cli_suggestion_start(&meant, name);
+    cli_suggestion_start(&suggestion, name);
     EACH_COMMAND(at)
-    cli_suggestion_offer(&meant, (*at)->name);
+    cli_suggestion_offer(&suggestion, (*at)->name);
     fprintf(stderr, "pegboard: there is no command '%s'; ", name);
-    if (meant.name)
-        fprintf(stderr, "did you mean '%s'? ", meant.name);
+    if (suggestion.name)
+        fprintf(stderr, "did you mean '%s'? ", suggestion.name);
     fputs("`pegboard help` lists them\n", stderr);
     return CLI_UNUSABLE;
 }

@@ -467,7 +467,7 @@ def a_token_goes_into_a_new_file_that_only_its_owner_reads(w):
         hashes = file.read()
 
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci") \
-        .exits(2).says("").complains("'ci.token' is there already", "E_TOKEN_OUT")
+        .exits(2).says("").complains("'ci.token' is there already", "E_FILE")
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "nowhere/x", "ci").exits(2) \
         .complains("'nowhere/x' cannot be written")
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "new.token", "two words").exits(2)
@@ -542,7 +542,7 @@ def a_token_that_cannot_be_written_is_not_let_in_and_leaves_no_file(w):
     new = ("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci")
     for n_bytes in (0, 20):  # nothing of it, a part of it
         w.pegboard(*new, preexec_fn=files_of_at_most(n_bytes)).exits(2).says("") \
-            .complains("'ci.token' cannot be written", "E_TOKEN_OUT")
+            .complains("'ci.token' cannot be written", "E_FILE")
         check(os.listdir(w.directory) == [], os.listdir(w.directory))
     # Room for the token, and not for its hash.
     w.pegboard(*new, preexec_fn=files_of_at_most(60)).exits(2).says("") \

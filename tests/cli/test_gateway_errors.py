@@ -217,7 +217,7 @@ def be_nobody():
 @scenario
 def a_folder_that_cannot_be_written_to_says_what_to_do(w):
     words = ("cannot be written to: ", "; give it to the user that runs this, use --data-dir, or "
-             "--store memory (E_DATA_DIR)")
+             "--store memory (E_FILE)")
     w.write("file", "")
     w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", "file").exits(2).complains(
         "the folder 'file' for the store", "Not a directory", *words)

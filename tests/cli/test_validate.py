@@ -376,7 +376,7 @@ def a_line_beyond_the_maximum_is_skipped_and_the_rest_is_checked(w):
     w.write("long.jsonl", '"%s"\n"ok"\n"%s"\n"%s"' % ("x" * 9, "x" * 300000, "y" * 8))
     ran = w.pegboard("validate", "--max-bytes", "10", "schema.json", "long.jsonl").exits(2)
     ran.complains("long.jsonl:1: unusable: ", "long.jsonl:3: unusable: ", "--max-bytes",
-                  "(E_LINE_TOO_LONG)")
+                  "(E_FILE_TOO_LARGE)")
     ran.mentions("long.jsonl: 2 of 4 valid\n")
 
 

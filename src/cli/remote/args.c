@@ -184,11 +184,7 @@ int remote_complain_local(const char *place, const peg_error *error)
         cli_put_safe(&line, peg__str(place));
         peg__buf_puts(&line, ": ");
     }
-    if (error->where[0]) {
-        cli_put_safe(&line, peg__str(error->where));
-        peg__buf_puts(&line, ": ");
-    }
-    cli_put_safe(&line, peg__str(error->message));
+    cli_put_error(&line, "", error);
     peg__buf_printf(&line, " (%s)", error->code);
     fprintf(stderr, "%s\n", line.status ? "pegboard: out of memory" : line.ptr);
     peg__buf_free(&line);
@@ -258,11 +254,7 @@ void remote_explain(const struct remote_args *remote, const peg_error *error, st
         cli_put_safe(out, peg__str(remote->address));
         peg__buf_puts(out, ": ");
     }
-    if (error->where[0]) {
-        cli_put_safe(out, peg__str(error->where));
-        peg__buf_puts(out, ": ");
-    }
-    cli_put_safe(out, peg__str(error->message));
+    cli_put_error(out, "", error);
     peg__buf_puts(out, advice_on(remote, error));
 }
 

@@ -3,6 +3,7 @@
 /* Options of serve, the same from the environment, and where its data is. */
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,72 +156,38 @@ static const char *read_size(const char *text, const struct size_range *range, s
     return range->wanted;
 }
 
-/* Where a string goes; NULL for other options. */
-static const char **string_place(struct serve_options *o, int id)
-{
-    switch (id) {
-    case OPT_ADDR:
-        return &o->addr;
-    case OPT_LANGUAGE:
-        return &o->config.search_language;
-    case OPT_NAME:
-        return &o->config.name;
-    case OPT_DATA_DIR:
-        return &o->data_dir;
-    case OPT_TOKENS:
-        return &o->config.token_file;
-    case OPT_CERT:
-        return &o->config.tls_cert;
-    case OPT_KEY:
-        return &o->config.tls_key;
-    case OPT_CLIENT_CA:
-        return &o->config.tls_client_ca;
-    case OPT_ADMIN_NAMES:
-        return &o->config.admin_names;
-    case OPT_ADMIN:
-        return &o->config.admin_addr;
-    case OPT_REDIS:
-        return &o->config.redis;
-    case OPT_LOG_FILE:
-        return &o->config.log_file;
-    default:
-        return NULL;
-    }
-}
+enum kind { STRING, DURATION, COUNT };
 
-static int64_t *duration_place(struct serve_options *o, int id)
-{
-    switch (id) {
-    case OPT_PING:
-        return &o->config.ping_interval_ms;
-    case OPT_TTL:
-        return &o->config.result_mapping_ttl_ms;
-    case OPT_DRAIN:
-        return &o->config.drain_ms;
-    case OPT_LEASE:
-        return &o->config.lease_ms;
-    case OPT_KEEPALIVE:
-        return &o->config.keepalive_ms;
-    default:
-        return NULL;
-    }
-}
+/* Options whose value goes into a field as it is, or as a number. */
+static const struct {
+    int id;
+    enum kind kind;
+    size_t offset; /* in struct serve_options */
+} fields[] = {
+    {OPT_ADDR, STRING, offsetof(struct serve_options, addr)},
+    {OPT_LANGUAGE, STRING, offsetof(struct serve_options, config.search_language)},
+    {OPT_NAME, STRING, offsetof(struct serve_options, config.name)},
+    {OPT_DATA_DIR, STRING, offsetof(struct serve_options, data_dir)},
+    {OPT_TOKENS, STRING, offsetof(struct serve_options, config.token_file)},
+    {OPT_CERT, STRING, offsetof(struct serve_options, config.tls_cert)},
+    {OPT_KEY, STRING, offsetof(struct serve_options, config.tls_key)},
+    {OPT_CLIENT_CA, STRING, offsetof(struct serve_options, config.tls_client_ca)},
+    {OPT_ADMIN_NAMES, STRING, offsetof(struct serve_options, config.admin_names)},
+    {OPT_ADMIN, STRING, offsetof(struct serve_options, config.admin_addr)},
+    {OPT_REDIS, STRING, offsetof(struct serve_options, config.redis)},
+    {OPT_LOG_FILE, STRING, offsetof(struct serve_options, config.log_file)},
+    {OPT_PING, DURATION, offsetof(struct serve_options, config.ping_interval_ms)},
+    {OPT_TTL, DURATION, offsetof(struct serve_options, config.result_mapping_ttl_ms)},
+    {OPT_DRAIN, DURATION, offsetof(struct serve_options, config.drain_ms)},
+    {OPT_LEASE, DURATION, offsetof(struct serve_options, config.lease_ms)},
+    {OPT_KEEPALIVE, DURATION, offsetof(struct serve_options, config.keepalive_ms)},
+    {OPT_MISSED, COUNT, offsetof(struct serve_options, config.missed_ping_threshold)},
+    {OPT_CONNECTIONS, COUNT, offsetof(struct serve_options, config.max_connections)},
+    {OPT_QUEUE, COUNT, offsetof(struct serve_options, config.max_queue)},
+    {OPT_THREADS, COUNT, offsetof(struct serve_options, config.threads)},
+};
 
-static unsigned *count_place(struct serve_options *o, int id)
-{
-    switch (id) {
-    case OPT_MISSED:
-        return &o->config.missed_ping_threshold;
-    case OPT_CONNECTIONS:
-        return &o->config.max_connections;
-    case OPT_QUEUE:
-        return &o->config.max_queue;
-    case OPT_THREADS:
-        return &o->config.threads;
-    default:
-        return NULL;
-    }
-}
+enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 /* Words for a number that is none, or is out of range; NULL if it was taken. */
 static const char *read_count(int id, const char *text, unsigned *ret_count)
@@ -271,20 +238,27 @@ static const char *check_string_option(int id, const char *value)
 }
 
 /* What the value should be, or NULL if it was taken. */
+static const char *set_field(size_t i, void *field, const char *value)
+{
+    switch (fields[i].kind) {
+    case STRING:
+        *(const char **)field = value;
+        return check_string_option(fields[i].id, value);
+    case DURATION:
+        return read_time(fields[i].id, value, field);
+    case COUNT:
+        break;
+    }
+    return read_count(fields[i].id, value, field);
+}
+
+/* What the value should be, or NULL if it was taken. */
 static const char *set_option(struct serve_options *o, int id, const char *value)
 {
-    const char **string = string_place(o, id);
-    int64_t *duration = duration_place(o, id);
-    unsigned *count = count_place(o, id);
-
-    if (string) {
-        *string = value;
-        return check_string_option(id, value);
+    for (size_t i = 0; i < N_FIELDS; i++) {
+        if (fields[i].id == id)
+            return set_field(i, (char *)o + fields[i].offset, value);
     }
-    if (duration)
-        return read_time(id, value, duration);
-    if (count)
-        return read_count(id, value, count);
     switch (id) {
     case OPT_INSECURE:
         o->config.insecure = true;
@@ -416,11 +390,11 @@ static peg_status find_data_dir(const struct serve_options *o, char *ret_path, s
     else if (home && home[0] == '/')
         len = snprintf(ret_path, size, "%s/.local/state/pegboard", home);
     else
-        return peg__fail(reterr, PEG_EINVAL, "E_DATA_DIR",
+        return peg__fail(reterr, PEG_EINVAL, "E_FILE",
                          "there is no folder for the store, since HOME is not set: use --data-dir, "
                          "or --store memory");
     if (len < 0 || (size_t)len >= size)
-        return peg__fail(reterr, PEG_ELIMIT, "E_DATA_DIR",
+        return peg__fail(reterr, PEG_ELIMIT, "E_FILE",
                          "the name of the folder is longer than %zu bytes: use a shorter "
                          "--data-dir",
                          size - 1);
@@ -437,7 +411,7 @@ static peg_status make_folders(char *path, peg_error *reterr)
             continue;
         *at = '\0';
         if (mkdir(path, 0700) && errno != EEXIST)
-            return peg__fail(reterr, PEG_EIO, "E_DATA_DIR",
+            return peg__fail(reterr, PEG_EIO, "E_FILE",
                              "the folder '%.160s' for the store cannot be made: %m; use "
                              "--data-dir, or --store memory",
                              path);
@@ -456,7 +430,7 @@ static peg_status check_folder(const char *path, peg_error *reterr)
         errno = ENOTDIR;
     else if (access(path, W_OK | X_OK) == 0)
         return PEG_OK;
-    return peg__fail(reterr, PEG_EIO, "E_DATA_DIR",
+    return peg__fail(reterr, PEG_EIO, "E_FILE",
                      "the folder '%.160s' for the store cannot be written to: %m; give it to the "
                      "user that runs this, use --data-dir, or --store memory",
                      path);

@@ -269,11 +269,11 @@ static int refuse_out(const char *out, int number)
     peg_error error;
 
     if (number == EEXIST)
-        peg__fail(&error, PEG_EEXISTS, "E_TOKEN_OUT",
+        peg__fail(&error, PEG_EEXISTS, "E_FILE",
                   "'%.160s' is there already, and a token is not written over: take another name",
                   out);
     else
-        peg__fail(&error, PEG_EIO, "E_TOKEN_OUT", "'%.160s' cannot be written (%s)", out,
+        peg__fail(&error, PEG_EIO, "E_FILE", "'%.160s' cannot be written (%s)", out,
                   strerror_r(number, token_args, sizeof(token_args)));
     return remote_complain_local(NULL, &error);
 }

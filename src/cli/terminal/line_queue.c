@@ -2,8 +2,8 @@
 
 /*
  * Lines gather in one buffer while the thread writes the other; they change places when it is done.
- * The lock is never held while anything is written. (The gateway's journal does the same for its
- * events, with files and rates.)
+ * The lock is never held while anything is written. (The gateway's event log does the same, with
+ * files and rates.)
  */
 
 #include "cli/terminal/terminal.h"

@@ -99,6 +99,16 @@ void cli_put_safe(struct peg__buf *out, peg_str text)
     peg__buf_add(out, text.ptr + start, text.len - start);
 }
 
+void cli_put_error(struct peg__buf *out, const char *before, const peg_error *error)
+{
+    if (error->where[0]) {
+        peg__buf_puts(out, before);
+        cli_put_safe(out, peg__str(error->where));
+        peg__buf_puts(out, ": ");
+    }
+    cli_put_safe(out, peg__str(error->message));
+}
+
 int64_t cli_now_ns(void)
 {
     const peg_clock *clock = peg_clock_system();

@@ -34,6 +34,8 @@ unsigned cli_width(int fd);
  * around written as \x1B, so that a file name or an instance cannot steer the terminal, fake a
  * line or look like another. */
 void cli_put_safe(struct peg__buf *out, peg_str text);
+/* Appends the error's message, behind its place if it has one: "<before>/days: too large". */
+void cli_put_error(struct peg__buf *out, const char *before, const peg_error *error);
 
 /* Monotonic; for progress and benchmarks. */
 int64_t cli_now_ns(void);
@@ -149,13 +151,13 @@ struct cli_suggestion {
     const char *name; /* the best so far, NULL if none; borrowed */
 };
 
-void cli_suggestion_start(struct cli_suggestion *meant, const char *unknown);
+void cli_suggestion_start(struct cli_suggestion *suggestion, const char *unknown);
 /* One whose beginning was given counts if nothing is closer. */
-void cli_suggestion_offer(struct cli_suggestion *meant, const char *name);
+void cli_suggestion_offer(struct cli_suggestion *suggestion, const char *name);
 
-/* Adds to an E_NOT_FOUND of a toolset which one may have been meant, and how to see them all. */
+/* Adds a suggestion to an E_NOT_FOUND of a toolset, and how to list them all. */
 void cli_suggestion_toolset(peg_client *client, const char *unknown, peg_error *error);
-/* The tool, or NULL with *ret_error (E_NOT_FOUND) that says which one may have been meant. */
+/* The tool, or NULL with *ret_error (E_NOT_FOUND) and a suggestion. */
 const peg_toolset_tool *cli_find_tool(const peg_toolset *toolset, const char *name,
                                       peg_error *ret_error);
 

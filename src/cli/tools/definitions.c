@@ -300,11 +300,7 @@ static void warn_of_schema(const peg_json *name, const peg_error *error)
     peg__buf_puts(&line, "pegboard: ");
     cli_put_safe(&line, peg_json_str(name));
     peg__buf_puts(&line, ": its schema does not compile: ");
-    if (error->where[0]) {
-        cli_put_safe(&line, peg__str(error->where));
-        peg__buf_puts(&line, ": ");
-    }
-    cli_put_safe(&line, peg__str(error->message));
+    cli_put_error(&line, "", error);
     if (!line.status)
         fprintf(stderr, "%s\n", line.ptr);
     peg__buf_free(&line);
@@ -462,11 +458,7 @@ static int complain_of_file(const char *path, const peg_error *error)
     if (error->line)
         peg__buf_printf(&line, ":%u:%u", error->line, error->column);
     peg__buf_puts(&line, ": ");
-    if (error->where[0]) {
-        cli_put_safe(&line, peg__str(error->where));
-        peg__buf_puts(&line, ": ");
-    }
-    cli_put_safe(&line, peg__str(error->message));
+    cli_put_error(&line, "", error);
     fprintf(stderr, "%s\n", line.status ? "pegboard: out of memory" : line.ptr);
     peg__buf_free(&line);
     return CLI_UNUSABLE;

@@ -90,7 +90,7 @@ static peg_format choose_format(const struct convert_options *o, peg_format from
 
 static peg_status fail_out(const char *what, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EIO, "E_FILE_WRITE",
+    return peg__fail(reterr, PEG_EIO, "E_FILE",
                      "cannot be %s (%m); check the directory, its permissions and the disk", what);
 }
 

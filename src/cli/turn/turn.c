@@ -68,7 +68,7 @@ static peg_status open_bytes(const char *directory, peg_spool_store **ret_bytes,
     struct stat st;
 
     if (stat(directory, &st))
-        return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE_OPEN",
+        return peg__fail(reterr, PEG_ENOTFOUND, "E_FILE",
                          "the directory of --bytes cannot be opened (%m); check its name");
     return peg_spool_file_new(directory, 0, ret_bytes, reterr);
 }
@@ -136,12 +136,7 @@ void turn_complain(const struct turn_common *common, const char *path, const peg
     if (error->line)
         peg__buf_printf(&line, ":%u:%u", error->line, error->column);
     peg__buf_printf(&line, ": %sunusable%s: ", style->bad, style->off);
-    if (error->where[0]) {
-        peg__buf_puts(&line, "at ");
-        cli_put_safe(&line, peg__str(error->where));
-        peg__buf_puts(&line, ": ");
-    }
-    cli_put_safe(&line, peg__str(error->message));
+    cli_put_error(&line, "at ", error);
     peg__buf_printf(&line, " %s(%s)%s\n", style->dim, error->code, style->off);
     fputs(line.status ? "pegboard: out of memory\n" : line.ptr, stderr);
     peg__buf_free(&line);

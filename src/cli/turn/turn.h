@@ -5,15 +5,13 @@
 /*
  * What the files of `pegboard turn` share:
  *
- *   turn.c           which of its commands; files into turns; options and complaints of all three
- *   turn_show.c      show: options, and the order of things
- *   turn_print.c     a transcript for people
- *   turn_objects.c   the same for programs: JSON lines
- *   turn_text.c      words from outside in lines that fit a terminal
- *   turn_convert.c   convert
- *   turn_validate.c  validate: options, verdicts
- *   turn_check.c     validate: what is wrong with a turn that can be read
- *   turn_rewrite.c   validate: what re-writing would change
+ *   turn.c      finds the command; reads files; options and complaints of all three
+ *   show.c      show: options, and JSON lines for programs
+ *   print.c     show: a transcript for people
+ *   text.c      text in lines that fit a terminal
+ *   convert.c   convert
+ *   validate.c  validate: options, verdicts
+ *   check.c     validate: what is wrong with a turn, and what re-writing would change
  */
 
 #include "base/limits.h"

@@ -62,12 +62,7 @@ static void put_finding(const struct validate_turns *v, struct peg__buf *out, co
         peg__buf_printf(out, ":%u:%u", error->line, error->column);
     peg__buf_printf(out, ": %s%s%s: ", finding->is_error ? v->style->bad : v->style->bold,
                     finding->is_error ? "error" : "warning", v->style->off);
-    if (error->where[0]) {
-        peg__buf_puts(out, "at ");
-        cli_put_safe(out, peg__str(error->where));
-        peg__buf_puts(out, ": ");
-    }
-    cli_put_safe(out, peg__str(error->message));
+    cli_put_error(out, "at ", error);
     peg__buf_printf(out, " %s(%s)%s\n", v->style->dim, error->code, v->style->off);
 }
 

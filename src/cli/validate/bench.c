@@ -78,7 +78,7 @@ static peg_status add_sample(struct bench *b, const struct validate_instance *in
     if (!status)
         status = peg_json_parse((peg_str){s.text, s.len}, &b->v->options->json, &s.doc, reterr);
     if (!status && s.len > MAX_BYTES - b->bytes)
-        status = peg__fail(reterr, PEG_ELIMIT, "E_BENCHMARK_TOO_LARGE",
+        status = peg__fail(reterr, PEG_ELIMIT, "E_FILE_TOO_LARGE",
                            "a benchmark holds at most 1 GiB of instances; give it fewer");
     if (status) {
         peg__free(s.text);

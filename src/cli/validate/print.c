@@ -223,12 +223,7 @@ static void put_error_text(struct validate *v, const struct validate_place *plac
     (void)cli_flush(); /* in a shared terminal or log, the order tells the story */
     put_file_place(&v->out, place, error->line, error->column);
     peg__buf_printf(&v->out, ": %s%s%s: ", style->bad, verdict, style->off);
-    if (error->where[0]) {
-        peg__buf_puts(&v->out, "at ");
-        cli_put_safe(&v->out, peg__str(error->where));
-        peg__buf_puts(&v->out, ": ");
-    }
-    cli_put_safe(&v->out, peg__str(error->message));
+    cli_put_error(&v->out, "at ", error);
     peg__buf_printf(&v->out, " %s(%s)%s\n", style->dim, error->code, style->off);
     flush_out(v, stderr);
 }

@@ -5,11 +5,11 @@
 /*
  * What the files of `pegboard validate` share:
  *
- *   validate.c         options, and the order of things
- *   validate_schema.c  reads the schema and the documents it refers to
- *   validate_input.c   turns files into values, one at a time
- *   validate_print.c   tells the outcome, to people or to programs
- *   validate_bench.c   --benchmark
+ *   validate.c  options, and the order of things
+ *   schema.c    reads the schema and the documents it refers to
+ *   input.c     turns files into values, one at a time
+ *   print.c     prints the outcome, for people or for programs
+ *   bench.c     --benchmark
  */
 
 #include "base/arena.h"
