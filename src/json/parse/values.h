@@ -115,27 +115,27 @@ HOT void set_plain_string(peg_json *value, char *start, char *stop)
 }
 
 /*
- * A string that shrinks while it is unescaped. What follows its first escape is put together aside
- * and moved back in one piece: written in place, byte by byte behind what is read, it would make
- * the processor wait for each write before the next read.
+ * A string that shrinks while it is unescaped. What follows its first escape is put together in a
+ * buffer and moved back in one piece: written in place, byte by byte behind what is read, it would
+ * make the processor wait for each write before the next read.
  */
 struct unescaping {
     char *at;  /* what was not read yet */
-    char *end; /* of the value in its place, behind which goes what is aside */
-    size_t n_aside;
-    bool is_shorter; /* there was an escape: `end` and what is aside are behind `at` */
-    char aside[1024 + PEG__BLOCK];
+    char *end; /* of the value in its place, behind which goes the buffer */
+    size_t n_buffered;
+    bool is_shorter; /* there was an escape: `end` and the buffer are behind `at` */
+    char buffer[1024 + PEG__BLOCK];
 };
 
 HOT void move_back(struct unescaping *u)
 {
-    memcpy(u->end, u->aside, u->n_aside);
-    u->end += u->n_aside;
-    u->n_aside = 0;
+    memcpy(u->end, u->buffer, u->n_buffered);
+    u->end += u->n_buffered;
+    u->n_buffered = 0;
 }
 
 /* Plain bytes, of which there may be any number. Blocks are copied whole: behind the text there is
- * room to read, behind what is aside to write. */
+ * padding to read, behind the buffer to write. */
 HOT void take_plain(struct unescaping *u, size_t n)
 {
     char *from = u->at;
@@ -145,15 +145,15 @@ HOT void take_plain(struct unescaping *u, size_t n)
         u->end += n;
         return;
     }
-    if (RARELY(u->n_aside + n > sizeof(u->aside) - PEG__BLOCK)) {
+    if (RARELY(u->n_buffered + n > sizeof(u->buffer) - PEG__BLOCK)) {
         move_back(u);
         memmove(u->end, from, n);
         u->end += n;
         return;
     }
     for (size_t i = 0; i < n; i += PEG__BLOCK)
-        memcpy(u->aside + u->n_aside + i, from + i, PEG__BLOCK);
-    u->n_aside += n;
+        memcpy(u->buffer + u->n_buffered + i, from + i, PEG__BLOCK);
+    u->n_buffered += n;
 }
 
 /* The length of a character beyond ASCII; 0 where it is not one of 2 or 3 bytes for sure. */
@@ -185,9 +185,9 @@ HOT bool take_special(struct unescaping *u)
     }
     if (RARELY(!meaning))
         return false;
-    if (RARELY(u->n_aside == sizeof(u->aside) - PEG__BLOCK))
+    if (RARELY(u->n_buffered == sizeof(u->buffer) - PEG__BLOCK))
         move_back(u);
-    u->aside[u->n_aside++] = meaning;
+    u->buffer[u->n_buffered++] = meaning;
     u->is_shorter = true;
     u->at += 2;
     return true;
@@ -214,7 +214,7 @@ __attribute__((noinline)) static struct read_string read_hard_string(struct peg_
 
     u.at = base + *++entry;
     u.end = u.at;
-    u.n_aside = 0;
+    u.n_buffered = 0;
     u.is_shorter = false;
     if (u.at < start)
         return (struct read_string){peg__parse_hard_string(p, start, value), entry};

@@ -229,8 +229,8 @@ static bool read_additional(struct peg__compiler *c, const struct peg__draft *d,
     return members->is_closed || peg__node_below(c, d, key + 1, &members->additional);
 }
 
-static bool read_members(struct peg__compiler *c, const struct peg__draft *d,
-                         struct peg__members *members)
+static bool read_member_rules(struct peg__compiler *c, const struct peg__draft *d,
+                              struct peg__members *members)
 {
     const struct peg__subschema *sub = &d->sub;
 
@@ -279,7 +279,7 @@ static bool compile_members(struct peg__compiler *c, struct peg__draft *d)
     if (!(sub->present & wide))
         if (!peg__has(sub, KW_REQUIRED) || peg__value_of(sub, KW_REQUIRED)->len <= FEW_REQUIRED)
             return !peg__has(sub, KW_REQUIRED) || compile_few_required(c, d);
-    if (!read_members(c, d, &members))
+    if (!read_member_rules(c, d, &members))
         return false;
     slot = PEG__ADD(c, members, members, 1);
     if (!slot)

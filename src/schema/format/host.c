@@ -91,9 +91,9 @@ static const struct range neutrals[] = {
     {0x30FB, 0x30FB}, {0xA67F, 0xA67F}, {0xA717, 0xA71F}, {0xA788, 0xA788},
 };
 
-#define IN(ranges, c) is_in_ranges(ranges, sizeof(ranges) / sizeof((ranges)[0]), c)
+#define IN(ranges, c) is_in_table(ranges, sizeof(ranges) / sizeof((ranges)[0]), c)
 
-static bool is_in_ranges(const struct range *ranges, size_t n, uint32_t c)
+static bool is_in_table(const struct range *ranges, size_t n, uint32_t c)
 {
     for (size_t i = 0; i < n && c >= ranges[i].first; i++)
         if (c <= ranges[i].last)
