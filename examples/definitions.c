@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What each provider is told about one tool, and what of it is lost on the way. */
+/* What each vendor is told about one tool, and what of it is lost on the way. */
 
 #include <pegboard/pegboard.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static peg_status show(const peg_json *defs, const peg_definitions_options *opti
     peg_status status = peg_definitions_render(defs, options, &text, NULL, &losses, e);
     if (status)
         return status;
-    printf("%s%s\n  %s\n", peg_vendor_name(options->provider), options->strict ? ", strict" : "",
+    printf("%s%s\n  %s\n", peg_vendor_name(options->vendor), options->strict ? ", strict" : "",
            text);
     for (size_t i = 0; i < peg_definition_losses_len(losses); i++) {
         const peg_definition_loss *loss = peg_definition_losses_at(losses, i);
@@ -40,10 +40,10 @@ static peg_status show(const peg_json *defs, const peg_definitions_options *opti
 int main(void)
 {
     static const peg_definitions_options options[] = {
-        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_OPENAI_CHAT},
-        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_OPENAI_RESPONSES, .strict = true},
-        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_ANTHROPIC},
-        {PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_GEMINI}};
+        {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT},
+        {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_OPENAI_RESPONSES, .strict = true},
+        {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_ANTHROPIC},
+        {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_GEMINI}};
     const peg_tool_def def = {
         PEG_TOOL_DEF_INIT, "fs.read",        "Reads the first lines of a file.", schema,
         .run = read_file,  .read_only = true};

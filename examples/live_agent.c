@@ -41,7 +41,7 @@ int main(int argc, char **argv)
                               "\"properties\":{\"city\":{\"type\":\"string\"}}}",
                               .run = forecast,
                               .read_only = true};
-    const peg_model_config at = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+    const peg_model_config at = {PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT,
                                  .model.model = argc > 2 ? argv[2] : "",
                                  .base_url = argc > 1 ? argv[1] : NULL,
                                  .api_key_env = getenv("OPENAI_API_KEY") ? NULL : ""};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Input: the JSON text of definitions. Whatever they are, each provider is sent JSON of a bounded
+ * Input: the JSON text of definitions. Whatever they are, each vendor is sent JSON of a bounded
  * size with one entry a tool, or an error says why not; the same each time, with a report or
  * without; and names come back as they went out.
  */
@@ -11,11 +11,11 @@
 #include "engine/dialects/dialects.h"
 #include "fuzz.h"
 
-static const peg_json *tools_of(const peg_json *root, peg_vendor provider)
+static const peg_json *tools_of(const peg_json *root, peg_vendor vendor)
 {
     const peg_json *declarations;
 
-    if (provider != PEG_VENDOR_GEMINI || root->len == 0)
+    if (vendor != PEG_VENDOR_GEMINI || root->len == 0)
         return root;
     REQUIRE(root->len == 1, "Gemini has one entry");
     declarations = peg_json_get(root + 1, "functionDeclarations");
@@ -36,10 +36,10 @@ static void check_losses(const peg_definition_losses *losses)
 }
 
 static void check_text(const char *text, size_t len, const peg_json *definitions,
-                       peg_vendor provider)
+                       peg_vendor vendor)
 {
     peg_json_doc *doc = fuzz_parse_own(text, len);
-    const peg_json *tools = tools_of(peg_json_root(doc), provider);
+    const peg_json *tools = tools_of(peg_json_root(doc), vendor);
 
     REQUIRE(tools->kind == PEG_JSON_ARRAY && tools->len == definitions->len, "%u tools of %u",
             tools->len, definitions->len);
@@ -74,7 +74,7 @@ static void check(const peg_json *definitions, const peg_definitions_options *op
         REQUIRE(error.message[0] && peg__utf8_is_valid(peg__str(error.message)), "it says why");
         return;
     }
-    check_text(first, len, definitions, options->provider);
+    check_text(first, len, definitions, options->vendor);
     check_losses(losses);
     check_names(definitions, options);
     REQUIRE(peg_definitions_render(definitions, options, &second, NULL, NULL, NULL) == PEG_OK,
@@ -92,9 +92,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (peg_json_parse(fuzz_input(data, size), &parsing, &doc, NULL))
         return 0;
-    for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
+    for (int i = 0; i < 2 * PEG_N_VENDORS; i++) {
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = (peg_vendor)(i / 2), .strict = i % 2,
+                                                 .vendor = (peg_vendor)(i / 2), .strict = i % 2,
                                                  .json_schema = i % 2};
 
         check(peg_json_root(doc), &options);

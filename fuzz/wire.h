@@ -3,7 +3,7 @@
 #define PEG_FUZZ_WIRE_H
 
 /*
- * Whatever a provider answers, as a stream or at once: it is read or refused with a reason, a
+ * Whatever a vendor answers, as a stream or at once: it is read or refused with a reason, a
  * stream that was refused or broke off leaves no call, and what was read can be asked with again.
  */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a model is told about a thousand tools: from the registry, and as each provider wants it. */
+/* What a model is told about a thousand tools: from the registry, and as each vendor wants it. */
 
 #include "bench.h"
 
@@ -67,16 +67,16 @@ void bench_definitions(const struct bench *bench)
     printf("definitions\n");
     report(bench, "definitions", "1,000 tools from the registry",
            fastest(bench, 1, collect, &d) / 1e3, "us");
-    for (int i = 0; i < PEG_N_PROVIDERS; i++)
+    for (int i = 0; i < PEG_N_VENDORS; i++)
         render_for(
             bench, &d, peg_vendor_name((peg_vendor)i),
-            (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT, .provider = (peg_vendor)i});
+            (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT, .vendor = (peg_vendor)i});
     render_for(bench, &d, "openai-chat, strict",
                (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT,
-                                         .provider = PEG_VENDOR_OPENAI_CHAT, .strict = true});
+                                         .vendor = PEG_VENDOR_OPENAI_CHAT, .strict = true});
     render_for(bench, &d, "gemini, as JSON Schema",
                (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT,
-                                         .provider = PEG_VENDOR_GEMINI, .json_schema = true});
+                                         .vendor = PEG_VENDOR_GEMINI, .json_schema = true});
 
     peg_json_doc_free(d.doc);
     peg_registry_unref(d.registry);

@@ -51,7 +51,7 @@ PEG_API peg_status peg_call_add_server_data(peg_call *call, const char *kind, co
 /* Carries the call's cancellation and deadline; gates open on it (gate.h). */
 PEG_API peg_ctx *peg_call_ctx(const peg_call *call);
 PEG_API const peg_tool *peg_call_tool(const peg_call *call);
-PEG_API peg_str peg_call_id(const peg_call *call);           /* the provider's */
+PEG_API peg_str peg_call_id(const peg_call *call);           /* the vendor's */
 PEG_API const char *peg_call_checksum(const peg_call *call); /* as peg_record_checksum() */
 PEG_API unsigned peg_call_attempt(const peg_call *call);     /* from 1 */
 /* A value of the tool's meta by dotted path, such as "db.pool.size"; NULL if there is none. */

@@ -9,7 +9,7 @@
  *   {"name", "description", "parameters": {schema}, "output"?, "examples"?, "tags"?, "version"?,
  *    "hints"?, "ephemeral"?}
  *
- * and each provider's form is rendered from it, with a report of what that provider does not take.
+ * and each vendor's form is rendered from it, with a report of what that vendor does not take.
  *
  * Pure functions; any thread. peg_definition_losses is owned.
  */
@@ -35,7 +35,7 @@ PEG_API PEG_MUST_USE peg_status peg_turn_definitions(const peg_turn *turn,
 PEG_API PEG_MUST_USE peg_status peg_turn_sync_definitions(peg_turn *turn, peg_registry *registry,
                                                           peg_error *reterr);
 
-/* ---- a provider's form ------------------------------------------------------------------ */
+/* ---- a vendor's form ------------------------------------------------------------------ */
 
 typedef enum peg_vendor {
     PEG_VENDOR_NEUTRAL = 0,
@@ -43,16 +43,16 @@ typedef enum peg_vendor {
     PEG_VENDOR_OPENAI_RESPONSES,
     PEG_VENDOR_ANTHROPIC,
     PEG_VENDOR_GEMINI,
-    PEG_N_PROVIDERS,
+    PEG_N_VENDORS,
 } peg_vendor;
 
 /* "neutral", "openai-chat", "openai-responses", "anthropic", "gemini"; static. */
-PEG_API const char *peg_vendor_name(peg_vendor provider);
+PEG_API const char *peg_vendor_name(peg_vendor vendor);
 /* PEG_ENOTFOUND (E_VENDOR) lists the names there are. */
-PEG_API PEG_MUST_USE peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_provider,
+PEG_API PEG_MUST_USE peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_vendor,
                                                      peg_error *reterr);
 
-/* One thing that the provider does not take as the schema says it. Borrowed from its list. */
+/* One thing that the vendor does not take as the schema says it. Borrowed from its list. */
 typedef struct peg_definition_loss {
     peg_str tool;     /* as registered */
     peg_str where;    /* JSON Pointer into its parameters; "" for the tool itself */
@@ -70,7 +70,7 @@ PEG_API peg_definition_losses *peg_definition_losses_free(peg_definition_losses 
 /* Zero means the default, told here in brackets. */
 typedef struct peg_definitions_options {
     size_t size; /* set by PEG_DEFINITIONS_OPTIONS_INIT */
-    peg_vendor provider;
+    peg_vendor vendor;
     /* OpenAI: promise that arguments fit the schema. Optional members become nullable and required,
      * as its strict mode wants; a tool that cannot be said so is sent without. */
     bool strict;
@@ -85,7 +85,7 @@ typedef struct peg_definitions_options {
 /*
  * The array that goes under "tools" of a request (Gemini: its one entry with functionDeclarations
  * included), compact JSON, the same bytes each time; "[]" for no definitions. Names that the
- * provider does not take are made acceptable, and told as losses ("fs.read" becomes "fs_read"; two
+ * vendor does not take are made acceptable, and told as losses ("fs.read" becomes "fs_read"; two
  * names that would become one are told apart, always the same way). ret_losses may be NULL. The
  * text is freed with peg_free(), ret_len may be NULL.
  *

@@ -249,7 +249,7 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_report_thought(peg_dispatch *dispat
                                                             peg_str delta, bool is_complete,
                                                             peg_error *reterr);
 /* For executors that run tools in their own way: announce with record NULL, complete with it. Each
- * call has an id of its own here, also where a provider repeats them. */
+ * call has an id of its own here, also where a vendor repeats them. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_report_tool_call(peg_dispatch *dispatch,
                                                               peg_str call_id, peg_str tool,
                                                               peg_str args,

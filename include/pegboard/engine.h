@@ -6,12 +6,12 @@
  * Engines: models behind HTTP. Link libpegboard-engine.
  *
  *   peg_model *model;
- *   peg_model_new(&(peg_model_config){PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+ *   peg_model_new(&(peg_model_config){PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT,
  *                                     .model.model = "gpt-4.1"},
  *                 &model, &error);
  *   config.loop.engine = peg_model_engine(model);
  *
- * The key comes from the environment. Any server that speaks a provider's protocol works with
+ * The key comes from the environment. Any server that speaks a vendor's protocol works with
  * base_url ("http://127.0.0.1:11434/v1").
  *
  * Shared, immutable, reference counted; any number of runs on any thread. Starts no thread of its
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* What to do with a call that nobody answered: providers refuse such a request. */
+/* What to do with a call that nobody answered: vendors refuse such a request. */
 typedef enum peg_unanswered {
     PEG_UNANSWERED_SAY_SO = 0, /* answered with a sentence that the outcome is not known */
     PEG_UNANSWERED_REFUSE,     /* PEG_ESTATE (E_ENGINE_UNANSWERED) before anything is sent */
@@ -50,19 +50,19 @@ typedef struct peg_model_options {
     int64_t thinking_tokens; /* Anthropic and Gemini: budget for thoughts */
     bool strict;             /* see peg_definitions_options */
     bool json_schema;        /* see peg_definitions_options */
-    const char *extra; /* JSON object: members of the request as the provider has them, last */
+    const char *extra; /* JSON object: members of the request as the vendor has them, last */
     peg_unanswered unanswered;
     peg_result_style results;
     int64_t max_media_bytes; /* of one media sent as bytes [20 MiB]; larger: its fallback text */
 } peg_model_options;
 #define PEG_MODEL_OPTIONS_INIT .size = sizeof(peg_model_options)
 
-/* Everything but provider and model.model has a default, told here in brackets. Copied. */
+/* Everything but vendor and model.model has a default, told here in brackets. Copied. */
 typedef struct peg_model_config {
     size_t size; /* set by PEG_MODEL_CONFIG_INIT */
     peg_model_options model;
-    peg_vendor provider;
-    const char *base_url;    /* [the provider's own] */
+    peg_vendor vendor;
+    const char *base_url;    /* [the vendor's own] */
     const char *api_key;     /* [the environment variable] */
     const char *api_key_env; /* [OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY]; "": no key */
     const char *const *headers; /* more of them, "Name: value", NULL-terminated; may be NULL */
@@ -91,7 +91,7 @@ PEG_API peg_model *peg_model_unref(peg_model *model);
  * The engine of a peg_dispatch_options, borrowed: the model outlives the runs. It asks the model
  * and adds the answer to the turn, with events while it comes in. It fails with PEG_EIO
  * (E_ENGINE_TRANSPORT), PEG_EHOST (E_ENGINE_AUTH, E_ENGINE_QUOTA, E_ENGINE_RATE_LIMITED,
- * E_ENGINE_OVERLOADED, E_ENGINE_REQUEST, E_ENGINE_FAILED, with the provider's own words),
+ * E_ENGINE_OVERLOADED, E_ENGINE_REQUEST, E_ENGINE_FAILED, with the vendor's own words),
  * PEG_EPARSE (E_ENGINE_REPLY), PEG_ELIMIT (E_ENGINE_TOO_LARGE), PEG_ETIMEOUT (E_ENGINE_TIMEOUT), or
  * as peg_ctx_check() tells.
  */
@@ -102,7 +102,7 @@ PEG_API peg_engine peg_model_engine(peg_model *model);
 /* The body of a request for a turn with its definitions and tool config: JSON text, the same bytes
  * each time, freed with peg_free(). No registry is asked: what a record says about trust counts.
  * definitions NULL: the turn's. is_streaming adds what asks for a stream. ret_len may be NULL. */
-PEG_API PEG_MUST_USE peg_status peg_engine_render(peg_vendor provider,
+PEG_API PEG_MUST_USE peg_status peg_engine_render(peg_vendor vendor,
                                                   const peg_model_options *options,
                                                   const peg_turn *turn, const peg_json *definitions,
                                                   bool is_streaming, char **ret_text,

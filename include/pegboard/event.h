@@ -88,7 +88,7 @@ typedef struct peg_tool_call_event {
 /* A handler starts and ends. */
 typedef struct peg_tool_event {
     peg_str tool;
-    peg_str call_id;      /* the provider's */
+    peg_str call_id;      /* the vendor's */
     peg_str checksum;     /* of tool and raw arguments: equal calls have equal ones */
     const peg_json *args; /* start: validated, or masked if the host masks */
     unsigned attempt;     /* start: 1; end: how many there were, 0 if no thread was free */

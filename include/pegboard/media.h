@@ -59,9 +59,9 @@ typedef struct peg_media_def {
     const char *filename;
     peg_reader
         *reader;     /* required without uri and file_id: then reading it fails, E_MEDIA_REMOTE */
-    const char *uri; /* where a provider finds it, such as https: or gs:; may be NULL */
-    const char *file_id; /* what a provider calls its own copy; may be NULL */
-    const char *detail;  /* how closely to look, for providers that ask: "low", "high", "auto" */
+    const char *uri; /* where a vendor finds it, such as https: or gs:; may be NULL */
+    const char *file_id; /* what a vendor calls its own copy; may be NULL */
+    const char *detail;  /* how closely to look, for vendors that ask: "low", "high", "auto" */
     peg_trust_tier tier;
     peg_media_hazard hazard;
     const char *source; /* where it came from; may be NULL */

@@ -25,7 +25,7 @@ PEG_API peg_record *peg_record_unref(peg_record *record);
 
 /* Unique, made by us: what results, bytes and blocks are keyed by. */
 PEG_API peg_str peg_record_key(const peg_record *record);
-/* The provider's; may repeat. */
+/* The vendor's; may repeat. */
 PEG_API peg_str peg_record_call_id(const peg_record *record);
 /* What the model calls its artifact by: the call id, made unique within the turn. */
 PEG_API peg_str peg_record_handle(const peg_record *record);
@@ -86,7 +86,7 @@ typedef struct peg_record_def {
     bool is_inline;
     bool is_from_artifact_tool;
     const char *payload;              /* opaque to us, JSON text; needs replay_compatibility */
-    const char *replay_compatibility; /* which provider may get the payload back */
+    const char *replay_compatibility; /* which vendor may get the payload back */
     int64_t created_ms;
     int64_t completed_ms;
     int64_t duration_ns;

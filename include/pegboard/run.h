@@ -23,7 +23,7 @@ extern "C" {
 /* What a model asks for. */
 typedef struct peg_call_request {
     size_t size;     /* set by PEG_CALL_REQUEST_INIT */
-    peg_str call_id; /* the provider's, at most 1,024 bytes; "" gets one of ours */
+    peg_str call_id; /* the vendor's, at most 1,024 bytes; "" gets one of ours */
     peg_str tool;    /* as the model wrote it, perhaps empty or unknown */
     peg_str args;    /* JSON text as the model wrote it; "" means {} */
     peg_str handle;  /* see peg_record_handle(); at most 1,088 bytes; "" means the call id */

@@ -105,7 +105,7 @@ PEG_API bool peg_tool_is_read_only(const peg_tool *tool);
 PEG_API bool peg_tool_is_idempotent(const peg_tool *tool);
 PEG_API bool peg_tool_is_destructive(const peg_tool *tool);
 
-/* Plain data that every provider's definition is rendered from: name, description, inputSchema,
+/* Plain data that every vendor's definition is rendered from: name, description, inputSchema,
  * and outputSchema, version, tags, examples, hints where there are any. A new document each time.
  */
 PEG_API PEG_MUST_USE peg_status peg_tool_describe(const peg_tool *tool, peg_json_doc **ret_doc,

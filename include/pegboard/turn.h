@@ -50,14 +50,14 @@ typedef struct peg_block_def {
     size_t n_media;
     peg_artifact *artifact; /* OTHER: content kept out of the prompt, queried by its handle */
     peg_trust_tier tier;    /* OTHER: required with text, media or artifact */
-    peg_str call_id;        /* CALL: the provider's; empty gets one of ours */
+    peg_str call_id;        /* CALL: the vendor's; empty gets one of ours */
     peg_str tool;           /* CALL: as the model wrote it, perhaps empty */
     peg_str args;           /* CALL: JSON text as the model wrote it, perhaps broken */
     peg_record *record;     /* RESULT: required; its key is the id of its call block */
     int64_t created_ms;     /* 0: now */
     peg_bag *metadata;      /* a PEG_BAG_BLOCK; may be NULL */
     /* Members of an object that only whoever made them reads, such as the sealed thoughts of a
-     * provider ("encrypted_content", "signature", "item_id"); copied, may be NULL. A thought needs
+     * vendor ("encrypted_content", "signature", "item_id"); copied, may be NULL. A thought needs
      * this or text. Names that pegboard itself uses are refused. */
     const peg_json *payload;
 } peg_block_def;

@@ -154,7 +154,7 @@ static void open_attempt(struct attempt *t, const struct inference *inference)
         .names = inference->names,
         .strict =
             engine->config.model.strict ? peg_dispatch_definitions(inference->dispatch) : NULL,
-        .vendor = engine->config.provider,
+        .vendor = engine->config.vendor,
         .model = engine->config.model.model,
         .max_bytes = (size_t)engine->config.max_reply_bytes,
     };
@@ -252,7 +252,7 @@ static peg_status open_inference(struct inference *inference, peg_error *reterr)
     const peg_json *definitions = peg_dispatch_definitions(inference->dispatch);
     const peg_turn *turn = peg_dispatch_turn(inference->dispatch);
     const peg_definitions_options options = {
-        PEG_DEFINITIONS_OPTIONS_INIT, .provider = engine->config.provider,
+        PEG_DEFINITIONS_OPTIONS_INIT, .vendor = engine->config.vendor,
         .strict = engine->config.model.strict, .json_schema = engine->config.model.json_schema};
     struct peg__request request = {
         .options = &engine->config.model,

@@ -327,12 +327,12 @@ peg_status peg__engine_new(const peg_model_config *config, const struct peg__tra
                            peg_model **ret_engine, peg_error *reterr)
 {
     PEG__READ_AS_OR_RETURN(config, &engine_layout, reterr);
-    const struct peg__wire *wire = peg__wire_of(config->provider);
+    const struct peg__wire *wire = peg__wire_of(config->vendor);
     peg_model *engine;
     peg_status status;
 
     if (!wire)
-        return reject_config(reterr, "/provider",
+        return reject_config(reterr, "/vendor",
                              "choose one that has engines, such as openai-chat");
     engine = peg__alloc_zero(1, sizeof(*engine));
     if (!engine)

@@ -135,7 +135,7 @@ bool peg__reply_has_calls(const struct peg__reply *reply);
 
 /*
  * Adds the blocks: thoughts, text, calls with our names for the tools; each with
- * pegboard.inference_result@v1 as metadata, and the turn's own metadata too: {provider, model,
+ * pegboard.inference_result@v1 as metadata, and the turn's own metadata too: {vendor, model,
  * stop_reason, finish_class, truncated, usage{input_tokens, output_tokens, ...}, duration_ms,
  * response_id, request_id, sequence}. What is unknown is left out. Blocks that were there before
  * keep theirs. Empty parts are left out, thoughts with a payload are not empty. Messages and

@@ -2,7 +2,7 @@
 #ifndef PEG_TESTS_DEFINITIONS_WORLD_H
 #define PEG_TESTS_DEFINITIONS_WORLD_H
 
-/* Definitions from text, what a provider is sent for them, and what it is not told. */
+/* Definitions from text, what a vendor is sent for them, and what it is not told. */
 
 #include "../t.h"
 #include "base/buf.h"

@@ -3,7 +3,7 @@
 /*
  * Runs one turn with a real engine, for tests that bring a server:
  *
- *   engine_client --provider NAME --base-url URL [--model M] [--key K] [--no-stream] [--no-tools]
+ *   engine_client --vendor NAME --base-url URL [--model M] [--key K] [--no-stream] [--no-tools]
  *                 [--turn FILE] [--thinking N] [--strict] [--tries N] [--backoff-ms N]
  *                 [--idle-ms N] [--total-ms N] [--deadline-ms N] [--max-iterations N]
  *                 [--extra JSON] [PROMPT]
@@ -313,7 +313,7 @@ static bool take_option(struct options *o, int option)
 {
     switch (option) {
     case OPT_PROVIDER:
-        return peg_vendor_from_name(peg_cstr(optarg), &o->engine.provider, NULL) == PEG_OK;
+        return peg_vendor_from_name(peg_cstr(optarg), &o->engine.vendor, NULL) == PEG_OK;
     case OPT_BASE_URL:
         o->engine.base_url = optarg;
         return true;
@@ -358,7 +358,7 @@ static bool read_options(int argc, char **argv, struct options *o)
         o->prompt = argv[optind];
     else
         o->prompt = o->turn ? NULL : "What is the weather in Oslo?";
-    return o->engine.provider != PEG_VENDOR_NEUTRAL;
+    return o->engine.vendor != PEG_VENDOR_NEUTRAL;
 }
 
 /* ---- the run

@@ -10,7 +10,7 @@
 
 int main(void)
 {
-    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT,
                                      .model.model = "m",    .base_url = "http://127.0.0.1:1/v1",
                                      .api_key_env = "",     .max_tries = 1};
     peg_runner_config runner_config = {PEG_RUNNER_CONFIG_INIT};

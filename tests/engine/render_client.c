@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The request that a provider would be sent for a turn in a file, for tests that judge requests:
+ * The request that a vendor would be sent for a turn in a file, for tests that judge requests:
  *
- *   render_client --provider NAME --model M [--stream] [--strict] [--json-schema] [--plain]
+ *   render_client --vendor NAME --model M [--stream] [--strict] [--json-schema] [--plain]
  *                 [--max-tokens N] [--thinking N] [--temperature X] [--top-p X] [--reasoning WORD]
  *                 [--stop TEXT] FILE
  *
@@ -21,7 +21,7 @@
 enum { MAX_FILE = 1 << 20 };
 
 struct options {
-    peg_vendor provider;
+    peg_vendor vendor;
     peg_model_options model;
     double temperature;
     double top_p;
@@ -49,7 +49,7 @@ static bool take_value(struct options *o, int option)
 {
     switch (option) {
     case 'p':
-        return peg_vendor_from_name(peg_cstr(optarg), &o->provider, NULL) == PEG_OK;
+        return peg_vendor_from_name(peg_cstr(optarg), &o->vendor, NULL) == PEG_OK;
     case 'm':
         o->model.model = optarg;
         return true;
@@ -106,7 +106,7 @@ static bool read_options(int argc, char **argv, struct options *o)
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) // NOLINT
         if (!take_option(o, option))
             return false;
-    return o->provider != PEG_VENDOR_NEUTRAL && o->model.model && optind + 1 == argc;
+    return o->vendor != PEG_VENDOR_NEUTRAL && o->model.model && optind + 1 == argc;
 }
 
 static peg_status read_turn(const char *path, peg_turn **ret_turn, peg_error *reterr)
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     }
     status = read_turn(argv[optind], &turn, &error);
     if (!status)
-        status = peg_engine_render(options.provider, &options.model, turn, NULL,
+        status = peg_engine_render(options.vendor, &options.model, turn, NULL,
                                    options.is_streaming, &body, NULL, &error);
     if (status)
         fprintf(stderr, "%s: %s\n", error.code, error.message);

@@ -387,20 +387,20 @@ static int count_told(const char *body, const peg_artifact_query *query)
     return n;
 }
 
-static char *request_text(const struct t_turn *t, peg_vendor provider, const peg_json *offered)
+static char *request_text(const struct t_turn *t, peg_vendor vendor, const peg_json *offered)
 {
     const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m", .max_tokens = 100};
     char *body = NULL;
 
     CHECK_INT(t->status, PEG_OK);
-    CHECK_INT(peg_engine_render(provider, &options, t->turn, offered, false, &body, NULL, NULL),
+    CHECK_INT(peg_engine_render(vendor, &options, t->turn, offered, false, &body, NULL, NULL),
               PEG_OK);
     return body;
 }
 
 TEST(handles_in_a_request_tell_of_the_queries_that_it_offers_and_of_no_others)
 {
-    static const peg_vendor providers[] = {PEG_VENDOR_OPENAI_CHAT, PEG_VENDOR_OPENAI_RESPONSES,
+    static const peg_vendor vendors[] = {PEG_VENDOR_OPENAI_CHAT, PEG_VENDOR_OPENAI_RESPONSES,
                                            PEG_VENDOR_ANTHROPIC, PEG_VENDOR_GEMINI};
     static char large[5000];
     struct t_turn t = t_turn_new();
@@ -411,9 +411,9 @@ TEST(handles_in_a_request_tell_of_the_queries_that_it_offers_and_of_no_others)
     t_call(&t, "b1", "c1", "echo", "{}");
     add_artifact(&t, "b1", peg__strn(large, sizeof(large)), false);
     add_retrieved(&t);
-    for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {
-        TEXT with = request_text(&t, providers[i], peg_json_root(offered));
-        TEXT without = request_text(&t, providers[i], NULL);
+    for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++) {
+        TEXT with = request_text(&t, vendors[i], peg_json_root(offered));
+        TEXT without = request_text(&t, vendors[i], NULL);
 
         CHECK_INT(count_told(with, &peg_artifact_text.queries[0]), 0);
         for (size_t j = 1; j < peg_artifact_text.n_queries; j++) {

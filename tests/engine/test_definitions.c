@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Shapes of tools for each provider, and schemas that are sent as they are. */
+/* Shapes of tools for each vendor, and schemas that are sent as they are. */
 
 #include "engine/dialects/dialects.h"
 
 #include "definitions_world.h"
 
 static const peg_definitions_options chat = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                             .provider = PEG_VENDOR_OPENAI_CHAT};
+                                             .vendor = PEG_VENDOR_OPENAI_CHAT};
 static const peg_definitions_options responses = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                  .provider = PEG_VENDOR_OPENAI_RESPONSES};
+                                                  .vendor = PEG_VENDOR_OPENAI_RESPONSES};
 static const peg_definitions_options anthropic = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                  .provider = PEG_VENDOR_ANTHROPIC};
+                                                  .vendor = PEG_VENDOR_ANTHROPIC};
 static const peg_definitions_options gemini = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                               .provider = PEG_VENDOR_GEMINI};
+                                               .vendor = PEG_VENDOR_GEMINI};
 static const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                .provider = PEG_VENDOR_NEUTRAL};
+                                                .vendor = PEG_VENDOR_NEUTRAL};
 
 static const char *const weather =
     "[{\"name\":\"weather\",\"description\":\"Tells it.\",\"parameters\":{\"type\":\"object\","
@@ -122,9 +122,9 @@ TEST(a_tool_without_arguments_and_description)
 /* T156, G125 */
 TEST(no_definitions_are_an_empty_list_for_every_provider)
 {
-    for (int i = 0; i < PEG_N_PROVIDERS; i++) {
+    for (int i = 0; i < PEG_N_VENDORS; i++) {
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = (peg_vendor)i};
+                                                 .vendor = (peg_vendor)i};
         struct world w;
 
         CHECK_STATUS(render(&w, "[]", &options), PEG_OK, w.error);
@@ -160,10 +160,10 @@ TEST(the_same_definitions_give_the_same_bytes_each_time)
         "y\"}}}],\"$defs\":{\"y\":"
         "{\"type\":[\"integer\",\"string\"]}}}},{\"name\":\"a/b\"},{\"name\":\"a_b\"}]";
 
-    for (int provider = 0; provider < PEG_N_PROVIDERS; provider++) {
+    for (int vendor = 0; vendor < PEG_N_VENDORS; vendor++) {
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = (peg_vendor)provider, .strict = true,
-                                                 .json_schema = provider % 2};
+                                                 .vendor = (peg_vendor)vendor, .strict = true,
+                                                 .json_schema = vendor % 2};
         struct world first;
 
         CHECK_STATUS(render(&first, text, &options), PEG_OK, first.error);
@@ -376,9 +376,9 @@ TEST(parameters_that_are_no_object_are_refused_with_their_place)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        for (int provider = 0; provider < PEG_N_PROVIDERS; provider++) {
+        for (int vendor = 0; vendor < PEG_N_VENDORS; vendor++) {
             const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                     .provider = (peg_vendor)provider};
+                                                     .vendor = (peg_vendor)vendor};
             struct world w;
 
             CHECK_INT(render(&w, cases[i].text, &options), PEG_EINVAL);
@@ -405,7 +405,7 @@ static char *many_tools(size_t n)
 TEST(each_provider_has_its_own_most_tools)
 {
     static const struct {
-        peg_vendor provider;
+        peg_vendor vendor;
         size_t most;
     } cases[] = {{PEG_VENDOR_OPENAI_CHAT, 128},
                  {PEG_VENDOR_OPENAI_RESPONSES, 128},
@@ -414,9 +414,9 @@ TEST(each_provider_has_its_own_most_tools)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = cases[i].provider};
+                                                 .vendor = cases[i].vendor};
         const peg_definitions_options more = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                              .provider = cases[i].provider,
+                                              .vendor = cases[i].vendor,
                                               .max_tools = cases[i].most + 1};
         char *text = many_tools(cases[i].most + 1);
         struct world w;
@@ -435,26 +435,26 @@ TEST(a_provider_is_found_by_its_name)
 {
     peg_error error;
 
-    for (int i = 0; i < PEG_N_PROVIDERS; i++) {
-        peg_vendor provider = PEG_N_PROVIDERS;
+    for (int i = 0; i < PEG_N_VENDORS; i++) {
+        peg_vendor vendor = PEG_N_VENDORS;
 
         CHECK_STATUS(
-            peg_vendor_from_name(peg__str(peg_vendor_name((peg_vendor)i)), &provider, &error),
+            peg_vendor_from_name(peg__str(peg_vendor_name((peg_vendor)i)), &vendor, &error),
             PEG_OK, error);
-        CHECK_INT(provider, i);
+        CHECK_INT(vendor, i);
     }
-    CHECK_STR(peg__str(peg_vendor_name(PEG_N_PROVIDERS)), "unknown");
+    CHECK_STR(peg__str(peg_vendor_name(PEG_N_VENDORS)), "unknown");
 }
 
 TEST(an_unknown_provider_is_told_which_there_are)
 {
     const peg_definitions_options nobody = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                            .provider = PEG_N_PROVIDERS};
-    peg_vendor provider;
+                                            .vendor = PEG_N_VENDORS};
+    peg_vendor vendor;
     peg_error error;
     struct world w;
 
-    CHECK_INT(peg_vendor_from_name(peg__str("openai"), &provider, &error), PEG_ENOTFOUND);
+    CHECK_INT(peg_vendor_from_name(peg__str("openai"), &vendor, &error), PEG_ENOTFOUND);
     CHECK_STR(peg__str(error.code), "E_VENDOR");
     CHECK(strstr(error.message, "openai-responses"));
     CHECK_INT(render(&w, "[]", &nobody), PEG_EINVAL);
@@ -484,9 +484,9 @@ TEST(schemas_that_are_nested_deeply_end_somewhere)
     peg__buf_puts(&text, "[{\"name\":\"t\",\"parameters\":");
     add_nested(&text, 600);
     peg__buf_puts(&text, "}]");
-    for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
+    for (int i = 0; i < 2 * PEG_N_VENDORS; i++) {
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = (peg_vendor)(i / 2), .strict = i % 2,
+                                                 .vendor = (peg_vendor)(i / 2), .strict = i % 2,
                                                  .json_schema = i % 2};
         struct world w = {0};
         peg_json_doc *back = NULL;
@@ -509,10 +509,10 @@ TEST(names_and_values_of_any_length_are_written_as_they_are)
 {
     static const char *const last[] = {"x", "\\\"", "\\\\", "\\n", "\xC3\xA9", "\x7F"};
 
-    for (int i = 0; i < 2 * PEG_N_PROVIDERS * 40 * 6; i++) {
+    for (int i = 0; i < 2 * PEG_N_VENDORS * 40 * 6; i++) {
         const int form = i / 240;
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = (peg_vendor)(form / 2),
+                                                 .vendor = (peg_vendor)(form / 2),
                                                  .strict = form % 2, .json_schema = form % 2};
         char text[64];
         char schema[320];
@@ -571,9 +571,9 @@ TORTURE(rendering_survives_any_allocation_failure)
         "y\",\"title\":\"v\"}}}}}},{\"name\":\"c\",\"parameters\":{\"type\":"
         "\"object\",\"properties\":{\"p\":{\"type\":\"string\",\"minLength\":3}}}}]";
 
-    for (int i = 0; i < 2 * PEG_N_PROVIDERS; i++) {
+    for (int i = 0; i < 2 * PEG_N_VENDORS; i++) {
         const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                 .provider = (peg_vendor)(i / 2), .strict = i % 2,
+                                                 .vendor = (peg_vendor)(i / 2), .strict = i % 2,
                                                  .json_schema = i % 2};
         struct world w;
         const peg_status status = render(&w, text, &options);

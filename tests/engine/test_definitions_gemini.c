@@ -5,9 +5,9 @@
 #include "definitions_world.h"
 
 static const peg_definitions_options gemini = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                               .provider = PEG_VENDOR_GEMINI};
+                                               .vendor = PEG_VENDOR_GEMINI};
 static const peg_definitions_options json = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                             .provider = PEG_VENDOR_GEMINI, .json_schema = true};
+                                             .vendor = PEG_VENDOR_GEMINI, .json_schema = true};
 
 static peg_status render_member(struct world *w, const char *schema,
                                 const peg_definitions_options *options)

@@ -5,9 +5,9 @@
 #include "definitions_world.h"
 
 static const peg_definitions_options strict = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                               .provider = PEG_VENDOR_OPENAI_CHAT, .strict = true};
+                                               .vendor = PEG_VENDOR_OPENAI_CHAT, .strict = true};
 static const peg_definitions_options responses = {
-    PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_OPENAI_RESPONSES, .strict = true};
+    PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_OPENAI_RESPONSES, .strict = true};
 
 /* An object with one required member "a" of this schema, in Chat's shape. */
 static peg_status render_member(struct world *w, const char *schema)

@@ -108,10 +108,10 @@ static peg_status ask_and_look(peg_dispatch *dispatch, void *user, peg_error *re
     return status;
 }
 
-static void prepare(struct play *p, peg_vendor provider)
+static void prepare(struct play *p, peg_vendor vendor)
 {
     memset(p, 0, sizeof(*p));
-    p->config = (peg_model_config){PEG_MODEL_CONFIG_INIT, .provider = provider, .model.model = "m",
+    p->config = (peg_model_config){PEG_MODEL_CONFIG_INIT, .vendor = vendor, .model.model = "m",
                                    .api_key = "secret", .backoff_ms = 1};
 }
 
@@ -677,7 +677,7 @@ TEST(a_config_that_cannot_work_is_refused_with_its_field)
         c.assignment;                                                                              \
         check_config(&c, where);                                                                   \
     } while (0)
-    WITH(provider = PEG_VENDOR_NEUTRAL, "/provider");
+    WITH(vendor = PEG_VENDOR_NEUTRAL, "/vendor");
     WITH(model.model = NULL, "/model/model");
     WITH(model.model = "", "/model/model");
     WITH(model.model = "a\nb", "/model/model");
@@ -793,7 +793,7 @@ TORTURE(making_an_engine_survives_any_allocation_failure)
     static const char *const stop[] = {"a", "b", NULL};
     static const double number = 1;
     const struct peg__transport transport = {.send = play_answer};
-    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_GEMINI,
+    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_GEMINI,
                                      .api_key = "k",        .model.model = "m",
                                      .model.stop = stop,    .model.temperature = &number,
                                      .model.extra = "{}"};

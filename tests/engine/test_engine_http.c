@@ -18,7 +18,7 @@ struct world {
 
 static void open_world(struct world *w, answer_fn answer)
 {
-    peg_model_config config = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+    peg_model_config config = {PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT,
                                .model.model = "m", .api_key = "k", .backoff_ms = 1};
     peg_error error;
 
@@ -210,7 +210,7 @@ TEST(threads_share_an_engine)
 
 TEST(an_engine_that_cannot_be_made_leaves_nothing)
 {
-    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .provider = PEG_VENDOR_OPENAI_CHAT,
+    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT,
                                      .api_key = "k"};
     peg_model *engine = NULL;
     peg_error error;

@@ -36,13 +36,13 @@ static void done(struct world *w)
 }
 
 static const peg_definitions_options chat = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                             .provider = PEG_VENDOR_OPENAI_CHAT};
+                                             .vendor = PEG_VENDOR_OPENAI_CHAT};
 static const peg_definitions_options anthropic = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                  .provider = PEG_VENDOR_ANTHROPIC};
+                                                  .vendor = PEG_VENDOR_ANTHROPIC};
 static const peg_definitions_options gemini = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                               .provider = PEG_VENDOR_GEMINI};
+                                               .vendor = PEG_VENDOR_GEMINI};
 static const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                .provider = PEG_VENDOR_NEUTRAL};
+                                                .vendor = PEG_VENDOR_NEUTRAL};
 
 #define OUT(w, name) peg__names_out((w)->names, peg__str(name))
 #define IN(w, name) peg__names_in((w)->names, peg__str(name))
@@ -282,7 +282,7 @@ TEST(a_name_beyond_every_limit_is_refused)
 TEST(a_suffix_that_finds_no_room_is_refused)
 {
     const peg_definitions_options narrow = {
-        PEG_DEFINITIONS_OPTIONS_INIT, .provider = PEG_VENDOR_OPENAI_CHAT, .max_name_bytes = 8};
+        PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT, .max_name_bytes = 8};
     struct world w = {0};
 
     CHECK_INT(make(&w, "[{\"name\":\"a.b\"},{\"name\":\"a_b\"}]", &narrow), PEG_ELIMIT);
@@ -295,7 +295,7 @@ TEST(a_suffix_that_finds_no_room_is_refused)
 TEST(more_tools_than_a_provider_takes_are_refused_before_anything_is_sent)
 {
     const peg_definitions_options two = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                         .provider = PEG_VENDOR_GEMINI, .max_tools = 2};
+                                         .vendor = PEG_VENDOR_GEMINI, .max_tools = 2};
     struct world w = {0};
 
     CHECK_INT(make(&w, "[{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":\"c\"}]", &two), PEG_ELIMIT);

@@ -39,7 +39,7 @@ static void configure(struct t_turn *t, peg_tool_config config)
 }
 
 /* Freed with peg_free(). */
-static char *render(struct t_turn *t, peg_vendor provider, const char *extra)
+static char *render(struct t_turn *t, peg_vendor vendor, const char *extra)
 {
     const peg_model_options options = {PEG_MODEL_OPTIONS_INIT, .model = "m", .extra = extra};
     char *text = NULL;
@@ -47,7 +47,7 @@ static char *render(struct t_turn *t, peg_vendor provider, const char *extra)
 
     CHECK_STATUS(t->status, PEG_OK, t->error);
     CHECK_STATUS(
-        peg_engine_render(provider, &options, t->turn, NULL, false, &text, &len, &t->error), PEG_OK,
+        peg_engine_render(vendor, &options, t->turn, NULL, false, &text, &len, &t->error), PEG_OK,
         t->error);
     CHECK_INT(strlen(text), len);
     return text;
@@ -62,14 +62,14 @@ static char *render(struct t_turn *t, peg_vendor provider, const char *extra)
 
 #define HELLO "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]"
 
-/* ---- providers ------------------------------------------------------------------------------- */
+/* ---- vendors ------------------------------------------------------------------------------- */
 
 TEST(wire_of_a_provider_speaks_to_it)
 {
     for (size_t i = 0; i < N_WIRES; i++)
         CHECK(peg__wire_of(wires[i]->vendor) == wires[i]);
     CHECK(!peg__wire_of(PEG_VENDOR_NEUTRAL));
-    CHECK(!peg__wire_of(PEG_N_PROVIDERS));
+    CHECK(!peg__wire_of(PEG_N_VENDORS));
 }
 
 static void check_path(const struct peg__wire *wire, const char *expected)

@@ -87,7 +87,7 @@ static inline void t_sealed(struct t_turn *t, peg_block_def def, const char *pay
 static inline peg_status ask_write(struct ask *a)
 {
     const peg_definitions_options of_names = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                              .provider = a->wire->vendor};
+                                              .vendor = a->wire->vendor};
     struct peg__request request = {.options = &a->options,
                                    .turn = a->t.turn,
                                    .config = &a->config,

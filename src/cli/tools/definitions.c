@@ -261,7 +261,7 @@ static peg_status print_json(const struct definitions_outcome *o, peg_error *ret
     peg_status status;
 
     peg__out_object(&out);
-    peg__out_cmember(&out, "provider", peg_vendor_name(o->options->render.provider));
+    peg__out_cmember(&out, "provider", peg_vendor_name(o->options->render.vendor));
     peg__out_key(&out, "tools");
     peg__out_raw(&out, o->text);
     peg__out_key(&out, "losses");
@@ -384,7 +384,7 @@ static int set_definitions_value(struct definitions_options *o, struct cli_args 
 
     switch (id) {
     case OPT_PROVIDER:
-        if (peg_vendor_from_name(peg__str(args->value), &o->render.provider, NULL))
+        if (peg_vendor_from_name(peg__str(args->value), &o->render.vendor, NULL))
             return cli_bad_value(args, "provider",
                                  "neutral, openai-chat, openai-responses, anthropic or gemini");
         o->has_provider = true;
@@ -407,8 +407,8 @@ static int set_definitions_value(struct definitions_options *o, struct cli_args 
 /* What is wrong with the options together, or NULL. */
 static const char *find_fault(const struct definitions_options *o, size_t n_files)
 {
-    const bool is_openai = o->render.provider == PEG_VENDOR_OPENAI_CHAT ||
-                           o->render.provider == PEG_VENDOR_OPENAI_RESPONSES;
+    const bool is_openai = o->render.vendor == PEG_VENDOR_OPENAI_CHAT ||
+                           o->render.vendor == PEG_VENDOR_OPENAI_RESPONSES;
 
     if (n_files != 1)
         return "one file is needed";
@@ -416,7 +416,7 @@ static const char *find_fault(const struct definitions_options *o, size_t n_file
         return "--provider is needed: neutral, openai-chat, openai-responses, anthropic or gemini";
     if (o->render.strict && !is_openai)
         return "--strict is for openai-chat and openai-responses";
-    if (o->render.json_schema && o->render.provider != PEG_VENDOR_GEMINI)
+    if (o->render.json_schema && o->render.vendor != PEG_VENDOR_GEMINI)
         return "--json-schema is for gemini";
     return NULL;
 }

@@ -323,7 +323,7 @@ static peg_status check_definitions(struct checking *c)
 {
     PEG_CLEANUP(peg__freep) char *text = NULL;
     const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                             .provider = PEG_VENDOR_NEUTRAL};
+                                             .vendor = PEG_VENDOR_NEUTRAL};
     const peg_json *definitions = NULL;
     size_t i = 0;
     peg_error error;

@@ -181,7 +181,7 @@ static void write_openai_parameters(struct peg__render *r, bool says_not_strict)
  * "parameters": it refuses an object without members. */
 static void write_tool(struct peg__render *r, const struct definition *d, peg_str wire)
 {
-    const peg_vendor vendor = r->options->provider;
+    const peg_vendor vendor = r->options->vendor;
 
     peg__put_open(r->out, "{");
     if (vendor == PEG_VENDOR_OPENAI_CHAT)
@@ -234,7 +234,7 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
         i++;
         wire = peg__names_out(names, peg_json_str(d.name));
         begin_tool(r, &d);
-        if (r->options->provider == PEG_VENDOR_NEUTRAL)
+        if (r->options->vendor == PEG_VENDOR_NEUTRAL)
             continue;
         lose_members(r, &d, wire);
         write_tool(r, &d, wire);
@@ -245,7 +245,7 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
 static peg_status write_list(struct peg__render *r, const peg_json *definitions,
                              const struct peg__names *names, peg_error *reterr)
 {
-    const bool is_gemini = r->options->provider == PEG_VENDOR_GEMINI;
+    const bool is_gemini = r->options->vendor == PEG_VENDOR_GEMINI;
     peg_status status;
 
     peg__out_array(r->out);
@@ -302,7 +302,7 @@ peg_status peg__definitions_write(const peg_json *definitions,
         return check_written(out, losses, reterr);
     }
     reserve_text(definitions, out);
-    if (options->provider == PEG_VENDOR_NEUTRAL) {
+    if (options->vendor == PEG_VENDOR_NEUTRAL) {
         status = write_each(&r, definitions, names, reterr);
         peg__json_write(definitions, PEG_JSON_COMPACT, out);
     } else {
@@ -319,7 +319,7 @@ peg_status peg_definitions_render(const peg_json *definitions,
 {
     PEG__READ_OR_RETURN(options, PEG_DEFINITIONS_OPTIONS_INIT, reterr);
     static const peg_definitions_options neutral = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                                    .provider = PEG_VENDOR_NEUTRAL};
+                                                    .vendor = PEG_VENDOR_NEUTRAL};
     PEG_CLEANUP(peg__names_freep) struct peg__names *names = NULL;
     PEG_CLEANUP(peg_definition_losses_freep) peg_definition_losses *losses = NULL;
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -327,9 +327,9 @@ peg_status peg_definitions_render(const peg_json *definitions,
 
     if (!options)
         options = &neutral;
-    if ((unsigned)options->provider >= PEG_N_PROVIDERS)
+    if ((unsigned)options->vendor >= PEG_N_VENDORS)
         return peg__fail(reterr, PEG_EINVAL, "E_VENDOR", "there is no vendor %d: name a known one",
-                         (int)options->provider);
+                         (int)options->vendor);
     status = peg__names_new(definitions, NULL, options, &names, reterr);
     if (status)
         return status;

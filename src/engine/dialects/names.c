@@ -19,7 +19,7 @@
 
 /* ---- vendors ---------------------------------------------------------------------------- */
 
-static const char *const vendor_names[PEG_N_PROVIDERS] = {
+static const char *const vendor_names[PEG_N_VENDORS] = {
     [PEG_VENDOR_NEUTRAL] = "neutral",
     [PEG_VENDOR_OPENAI_CHAT] = "openai-chat",
     [PEG_VENDOR_OPENAI_RESPONSES] = "openai-responses",
@@ -29,12 +29,12 @@ static const char *const vendor_names[PEG_N_PROVIDERS] = {
 
 const char *peg_vendor_name(peg_vendor vendor)
 {
-    return (unsigned)vendor < PEG_N_PROVIDERS ? vendor_names[vendor] : "unknown";
+    return (unsigned)vendor < PEG_N_VENDORS ? vendor_names[vendor] : "unknown";
 }
 
 peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_vendor, peg_error *reterr)
 {
-    for (unsigned i = 0; i < PEG_N_PROVIDERS; i++) {
+    for (unsigned i = 0; i < PEG_N_VENDORS; i++) {
         if (peg__str_is(name, vendor_names[i])) {
             *ret_vendor = (peg_vendor)i;
             return PEG_OK;
@@ -369,7 +369,7 @@ static size_t max_tools(const peg_definitions_options *options)
 {
     if (options->max_tools)
         return options->max_tools;
-    switch (options->provider) {
+    switch (options->vendor) {
     case PEG_VENDOR_OPENAI_CHAT:
     case PEG_VENDOR_OPENAI_RESPONSES:
         return PEG_LIMIT_OPENAI_TOOLS;
@@ -392,7 +392,7 @@ static peg_status check_definitions(const peg_json *definitions,
         return peg__fail(reterr, PEG_ELIMIT, "E_TOO_MANY_TOOLS",
                          "there are %u tools, and %s takes at most %zu (max_tools): offer fewer, "
                          "or raise max_tools if the model takes more",
-                         definitions->len, peg_vendor_name(options->provider), max_tools(options));
+                         definitions->len, peg_vendor_name(options->vendor), max_tools(options));
     return PEG_OK;
 }
 
@@ -436,7 +436,7 @@ static size_t max_name_bytes(const peg_definitions_options *options)
     if (options->max_name_bytes)
         return options->max_name_bytes < PEG_LIMIT_NAME_BYTES ? options->max_name_bytes
                                                               : PEG_LIMIT_NAME_BYTES;
-    return options->provider == PEG_VENDOR_NEUTRAL ? PEG_LIMIT_NAME_BYTES
+    return options->vendor == PEG_VENDOR_NEUTRAL ? PEG_LIMIT_NAME_BYTES
                                                    : PEG_LIMIT_PROVIDER_NAME_BYTES;
 }
 
@@ -450,7 +450,7 @@ peg_status peg__names_new(const peg_json *definitions, const peg_turn *turn,
 
     if (!names)
         return peg__fail_nomem(reterr);
-    names->vendor = options->provider;
+    names->vendor = options->vendor;
     names->max_bytes = max_name_bytes(options);
     names->out.max = names->in.max = names->refused.max =
         PEG_LIMIT_REGISTRY_TOOLS + PEG_LIMIT_TURN_BLOCKS;

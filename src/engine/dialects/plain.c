@@ -11,8 +11,8 @@
 
 static bool is_openai(const struct peg__render *r)
 {
-    return r->options->provider == PEG_VENDOR_OPENAI_CHAT ||
-           r->options->provider == PEG_VENDOR_OPENAI_RESPONSES;
+    return r->options->vendor == PEG_VENDOR_OPENAI_CHAT ||
+           r->options->vendor == PEG_VENDOR_OPENAI_RESPONSES;
 }
 
 /* ---- copying, with items where OpenAI misses them ----------------------------------------- */

@@ -353,7 +353,7 @@ bool peg__must_call(const struct peg__request *request)
 static peg_status offer_tools(struct peg__writer *w, peg_vendor vendor)
 {
     const struct peg__request *request = w->request;
-    const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT, .provider = vendor,
+    const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = vendor,
                                              .strict = request->options->strict,
                                              .json_schema = request->options->json_schema};
     peg_status status;

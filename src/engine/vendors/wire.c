@@ -218,7 +218,7 @@ peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__reque
                            struct peg__buf *out, peg_error *reterr)
 {
     const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                             .provider = wire->vendor};
+                                             .vendor = wire->vendor};
     struct peg__request request = *partial;
     struct peg__names *names = NULL;
     peg_status status;
