@@ -57,8 +57,7 @@ int main(void)
 {
     const char *schema = "{\"type\":\"object\",\"required\":[\"city\",\"days\"],\"properties\":{"
                          "\"city\":{\"type\":\"string\"},\"days\":{\"type\":\"integer\"}}}";
-    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "forecast", "Tells the weather", schema,
-                              .run = forecast};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "forecast", "Tells it", schema, .run = forecast};
     const peg_str question = peg_cstr("Do I need an umbrella in Bergen?");
     peg_tool *tool = NULL;
     const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool, .n_tools = 1,

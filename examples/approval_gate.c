@@ -46,8 +46,7 @@ static void *person(void *user)
 
 int main(void)
 {
-    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "deploy", .description = "Deploys",
-                              .run = deploy};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "deploy", "Deploys", .run = deploy};
     const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("deploy")};
     peg_tool *tool;
     peg_registry *tools;

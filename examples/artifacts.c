@@ -56,8 +56,7 @@ static peg_status model(peg_dispatch *dispatch, void *user, peg_error *reterr)
 
 int main(void)
 {
-    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "read_log", .description = "Reads the log",
-                              .run = read_log};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "read_log", "Reads the log", .run = read_log};
     peg_tool *tool = NULL;
     const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool, .n_tools = 1,
                                       .loop.engine.fn = model};

@@ -14,8 +14,7 @@ static void find(peg_call *call, const peg_json *args, void *user)
 static peg_status make(const char *name, const char *version, peg_collision on_collision,
                        peg_tool **ret_tool, peg_error *reterr)
 {
-    peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = name, .description = "Finds things",
-                        .run = find};
+    peg_tool_def def = {PEG_TOOL_DEF_INIT, name, "Finds things", .run = find};
 
     def.version = version;
     def.on_collision = on_collision; /* what the tool wishes when it comes into a merge */

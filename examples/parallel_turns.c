@@ -50,8 +50,7 @@ static void *run_turns(void *ctx)
 
 int main(void)
 {
-    const peg_tool_def def = {PEG_TOOL_DEF_INIT, .name = "reboot", .description = "Reboots",
-                              .run = reboot};
+    const peg_tool_def def = {PEG_TOOL_DEF_INIT, "reboot", "Reboots", .run = reboot};
     const peg_turn_middleware input = {.run = restrict_guests, .user = &is_admin};
     peg_tool *tool = NULL;
     const peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = &tool,

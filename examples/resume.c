@@ -56,27 +56,24 @@ static peg_status live(peg_runner_config config, peg_error *e)
 int main(void)
 {
     static const peg_tool_def defs[] = {
-        {PEG_TOOL_DEF_INIT, "book", "Books a seat", .run = act},
+        {PEG_TOOL_DEF_INIT, "book", "Books it", .run = act},
         {PEG_TOOL_DEF_INIT, "pay", "Pays for it", .run = act, .destructive = true},
         {PEG_TOOL_DEF_INIT, "weather", "Tells it", .run = act, .read_only = true}};
     char folder[] = "/tmp/resume-XXXXXX";
     peg_tool *t[3];
-    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = t, .n_tools = 3,
-                                .on_event = trace};
+    peg_runner_config config = {PEG_RUNNER_CONFIG_INIT, .tools = t, .n_tools = 3};
     peg_script *script;
     peg_error e;
     if (!mkdtemp(folder) || chdir(folder) || peg_script_new(peg_cstr(steps), &script, &e) ||
         peg_tool_new(&defs[0], &t[0], &e) || peg_tool_new(&defs[1], &t[1], &e) ||
         peg_tool_new(&defs[2], &t[2], &e))
         return 1;
-    config.loop =
-        (peg_dispatch_options){PEG_DISPATCH_OPTIONS_INIT, .engine = peg_script_engine(script)};
+    config.loop.engine = peg_script_engine(script), config.on_event = trace;
     if (fork() == 0)
         return live(config, &e); /* a first process, which does not get far */
     wait(NULL);
-    for (int i = 0; i < 2; i++) /* a second one; and again, when all is done */
-        if (live(config, &e))
-            return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
+    if (live(config, &e) || live(config, &e)) /* a second one; and again, when all is done */
+        return fprintf(stderr, "%s: %s\n", e.code, e.message), 1;
     peg_script_unref(script), peg_tool_unref(t[0]), peg_tool_unref(t[1]), peg_tool_unref(t[2]);
     return unlink("turns.db") || rmdir(folder);
 }
