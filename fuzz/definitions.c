@@ -35,8 +35,7 @@ static void check_losses(const peg_definition_losses *losses)
     }
 }
 
-static void check_text(const char *text, size_t len, const peg_json *definitions,
-                       peg_vendor vendor)
+static void check_text(const char *text, size_t len, const peg_json *definitions, peg_vendor vendor)
 {
     peg_json_doc *doc = fuzz_parse_own(text, len);
     const peg_json *tools = tools_of(peg_json_root(doc), vendor);

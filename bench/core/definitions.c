@@ -75,8 +75,8 @@ void bench_definitions(const struct bench *bench)
                (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT,
                                          .vendor = PEG_VENDOR_OPENAI_CHAT, .strict = true});
     render_for(bench, &d, "gemini, as JSON Schema",
-               (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT,
-                                         .vendor = PEG_VENDOR_GEMINI, .json_schema = true});
+               (peg_definitions_options){PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_GEMINI,
+                                         .json_schema = true});
 
     peg_json_doc_free(d.doc);
     peg_registry_unref(d.registry);

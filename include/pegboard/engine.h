@@ -50,7 +50,7 @@ typedef struct peg_model_options {
     int64_t thinking_tokens; /* Anthropic and Gemini: budget for thoughts */
     bool strict;             /* see peg_definitions_options */
     bool json_schema;        /* see peg_definitions_options */
-    const char *extra; /* JSON object: members of the request as the vendor has them, last */
+    const char *extra;       /* JSON object: members of the request as the vendor has them, last */
     peg_unanswered unanswered;
     peg_result_style results;
     int64_t max_media_bytes; /* of one media sent as bytes [20 MiB]; larger: its fallback text */

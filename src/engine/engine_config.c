@@ -332,8 +332,7 @@ peg_status peg__engine_new(const peg_model_config *config, const struct peg__tra
     peg_status status;
 
     if (!wire)
-        return reject_config(reterr, "/vendor",
-                             "choose one that has engines, such as openai-chat");
+        return reject_config(reterr, "/vendor", "choose one that has engines, such as openai-chat");
     engine = peg__alloc_zero(1, sizeof(*engine));
     if (!engine)
         return peg__fail_nomem(reterr);

@@ -134,8 +134,8 @@ int main(int argc, char **argv)
     }
     status = read_turn(argv[optind], &turn, &error);
     if (!status)
-        status = peg_engine_render(options.vendor, &options.model, turn, NULL,
-                                   options.is_streaming, &body, NULL, &error);
+        status = peg_engine_render(options.vendor, &options.model, turn, NULL, options.is_streaming,
+                                   &body, NULL, &error);
     if (status)
         fprintf(stderr, "%s: %s\n", error.code, error.message);
     else

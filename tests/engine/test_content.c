@@ -401,7 +401,7 @@ static char *request_text(const struct t_turn *t, peg_vendor vendor, const peg_j
 TEST(handles_in_a_request_tell_of_the_queries_that_it_offers_and_of_no_others)
 {
     static const peg_vendor vendors[] = {PEG_VENDOR_OPENAI_CHAT, PEG_VENDOR_OPENAI_RESPONSES,
-                                           PEG_VENDOR_ANTHROPIC, PEG_VENDOR_GEMINI};
+                                         PEG_VENDOR_ANTHROPIC, PEG_VENDOR_GEMINI};
     static char large[5000];
     struct t_turn t = t_turn_new();
     peg_json_doc *offered = shadowed_definitions();

@@ -439,8 +439,8 @@ TEST(a_provider_is_found_by_its_name)
         peg_vendor vendor = PEG_N_VENDORS;
 
         CHECK_STATUS(
-            peg_vendor_from_name(peg__str(peg_vendor_name((peg_vendor)i)), &vendor, &error),
-            PEG_OK, error);
+            peg_vendor_from_name(peg__str(peg_vendor_name((peg_vendor)i)), &vendor, &error), PEG_OK,
+            error);
         CHECK_INT(vendor, i);
     }
     CHECK_STR(peg__str(peg_vendor_name(PEG_N_VENDORS)), "unknown");
@@ -448,8 +448,7 @@ TEST(a_provider_is_found_by_its_name)
 
 TEST(an_unknown_provider_is_told_which_there_are)
 {
-    const peg_definitions_options nobody = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                            .vendor = PEG_N_VENDORS};
+    const peg_definitions_options nobody = {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_N_VENDORS};
     peg_vendor vendor;
     peg_error error;
     struct world w;

@@ -793,10 +793,9 @@ TORTURE(making_an_engine_survives_any_allocation_failure)
     static const char *const stop[] = {"a", "b", NULL};
     static const double number = 1;
     const struct peg__transport transport = {.send = play_answer};
-    const peg_model_config config = {PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_GEMINI,
-                                     .api_key = "k",        .model.model = "m",
-                                     .model.stop = stop,    .model.temperature = &number,
-                                     .model.extra = "{}"};
+    const peg_model_config config = {
+        PEG_MODEL_CONFIG_INIT, .vendor = PEG_VENDOR_GEMINI,  .api_key = "k",     .model.model = "m",
+        .model.stop = stop,    .model.temperature = &number, .model.extra = "{}"};
     peg_model *engine = NULL;
     const peg_status status = peg__engine_new(&config, &transport, &engine, NULL);
 

@@ -281,8 +281,8 @@ TEST(a_name_beyond_every_limit_is_refused)
 /* G126 */
 TEST(a_suffix_that_finds_no_room_is_refused)
 {
-    const peg_definitions_options narrow = {
-        PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_OPENAI_CHAT, .max_name_bytes = 8};
+    const peg_definitions_options narrow = {PEG_DEFINITIONS_OPTIONS_INIT,
+                                            .vendor = PEG_VENDOR_OPENAI_CHAT, .max_name_bytes = 8};
     struct world w = {0};
 
     CHECK_INT(make(&w, "[{\"name\":\"a.b\"},{\"name\":\"a_b\"}]", &narrow), PEG_ELIMIT);
@@ -294,8 +294,8 @@ TEST(a_suffix_that_finds_no_room_is_refused)
 /* G126 */
 TEST(more_tools_than_a_provider_takes_are_refused_before_anything_is_sent)
 {
-    const peg_definitions_options two = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                         .vendor = PEG_VENDOR_GEMINI, .max_tools = 2};
+    const peg_definitions_options two = {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = PEG_VENDOR_GEMINI,
+                                         .max_tools = 2};
     struct world w = {0};
 
     CHECK_INT(make(&w, "[{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":\"c\"}]", &two), PEG_ELIMIT);

@@ -46,9 +46,8 @@ static char *render(struct t_turn *t, peg_vendor vendor, const char *extra)
     size_t len = 0;
 
     CHECK_STATUS(t->status, PEG_OK, t->error);
-    CHECK_STATUS(
-        peg_engine_render(vendor, &options, t->turn, NULL, false, &text, &len, &t->error), PEG_OK,
-        t->error);
+    CHECK_STATUS(peg_engine_render(vendor, &options, t->turn, NULL, false, &text, &len, &t->error),
+                 PEG_OK, t->error);
     CHECK_INT(strlen(text), len);
     return text;
 }

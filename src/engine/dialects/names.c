@@ -437,7 +437,7 @@ static size_t max_name_bytes(const peg_definitions_options *options)
         return options->max_name_bytes < PEG_LIMIT_NAME_BYTES ? options->max_name_bytes
                                                               : PEG_LIMIT_NAME_BYTES;
     return options->vendor == PEG_VENDOR_NEUTRAL ? PEG_LIMIT_NAME_BYTES
-                                                   : PEG_LIMIT_PROVIDER_NAME_BYTES;
+                                                 : PEG_LIMIT_PROVIDER_NAME_BYTES;
 }
 
 peg_status peg__names_new(const peg_json *definitions, const peg_turn *turn,

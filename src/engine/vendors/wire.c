@@ -217,8 +217,7 @@ static peg_status write_with_history(const struct peg__wire *wire,
 peg_status peg__wire_write(const struct peg__wire *wire, const struct peg__request *partial,
                            struct peg__buf *out, peg_error *reterr)
 {
-    const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT,
-                                             .vendor = wire->vendor};
+    const peg_definitions_options options = {PEG_DEFINITIONS_OPTIONS_INIT, .vendor = wire->vendor};
     struct peg__request request = *partial;
     struct peg__names *names = NULL;
     peg_status status;
