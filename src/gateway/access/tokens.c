@@ -50,6 +50,13 @@ peg_status gw_token_file_fail(const char *path, const char *what, peg_error *ret
                      path, what, strerror_r(why, reason, sizeof(reason)), advice_for(why));
 }
 
+static peg_status fail_too_large(const char *path, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_ELIMIT, "E_TOKEN_FILE",
+                     "%.100s has more than %d bytes: is it the right file?", path,
+                     PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES);
+}
+
 static peg_status check_mode(int fd, const char *path, peg_error *reterr)
 {
     struct stat st;
@@ -97,9 +104,7 @@ peg_status gw_token_file_read(int fd, const char *path, struct peg__buf *ret_tex
         return status;
     if (ret_text->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, PEG_ELIMIT, "E_TOKEN_FILE",
-                     "%.100s has more than %d bytes: is it the right file?", path,
-                     PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES);
+    return fail_too_large(path, reterr);
 }
 
 peg_status gw_token_table_load(const char *path, struct gw_token_table **ret_table,
@@ -554,9 +559,7 @@ peg_status gw_token_table_parse(peg_str text, const char *file, struct gw_token_
     peg_status status;
 
     if (text.len > PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOKEN_FILE",
-                         "%.100s has more than %d bytes: is it the right file?", file,
-                         PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES);
+        return fail_too_large(file, reterr);
     r.table = peg__alloc_zero(1, sizeof(*r.table));
     if (!r.table)
         return peg__fail_nomem(reterr);

@@ -49,32 +49,22 @@ static bool is_about_memory(const struct grpc_status *status)
            memmem(status->message.ptr, status->message.len, words, sizeof(words) - 1);
 }
 
-static void name_refusal(struct grpc_call *call, enum wire_error error, struct grpc_status *status)
-{
-    wire_error_status(error, status->message, grpc_call_max_status_bytes(call),
-                      grpc_call_arena(call), status);
-}
-
 /* A client that goes by names gets one for requests that cannot be read or are too large. gRPC
  * calls a malformed message an internal error, which here would be the gateway's own mistake.
  * Unknown methods and the health service answer as every gRPC server does. */
 void gw_describe(struct grpc_call *call, struct grpc_status *status)
 {
     const struct grpc_method *method = grpc_call_method(call);
+    enum wire_error error = WIRE_VALIDATION;
 
     if (method && peg__str_starts(peg__str(method->path), peg__str("/grpc.")))
         return;
-    switch (status->code) {
-    case GRPC_INTERNAL:
-    case GRPC_INVALID_ARGUMENT:
-        name_refusal(call, WIRE_VALIDATION, status);
+    if (status->code == GRPC_RESOURCE_EXHAUSTED)
+        error = is_about_memory(status) ? WIRE_OVERLOADED : WIRE_LIMIT;
+    else if (status->code != GRPC_INTERNAL && status->code != GRPC_INVALID_ARGUMENT)
         return;
-    case GRPC_RESOURCE_EXHAUSTED:
-        name_refusal(call, is_about_memory(status) ? WIRE_OVERLOADED : WIRE_LIMIT, status);
-        return;
-    default:
-        return;
-    }
+    wire_error_status(error, status->message, grpc_call_max_status_bytes(call),
+                      grpc_call_arena(call), status);
 }
 
 void gw_fail_because(struct grpc_call *call, const peg_error *error)

@@ -248,7 +248,7 @@ static void reject_direct(struct grpc_call *call, const void *message, void *nod
                      "have: use pegboard.v1.Registry, whose providers attach to it"));
 }
 
-static void unregister_toolset(struct grpc_call *call, const void *message, void *node)
+static void unregister_by_name(struct grpc_call *call, const void *message, void *node)
 {
     Pegboard__V1__UnregisterRequest request = PEGBOARD__V1__UNREGISTER_REQUEST__INIT;
 
@@ -451,7 +451,7 @@ peg_status gw_service_compat_add(struct grpc_server *server, struct gw_node *nod
 {
     static const struct grpc_handler g0[] = {
         [REGISTRY_REGISTRY_REGISTER] = {.on_message = reject_direct},
-        [REGISTRY_REGISTRY_UNREGISTER] = {.on_message = unregister_toolset,
+        [REGISTRY_REGISTRY_UNREGISTER] = {.on_message = unregister_by_name,
                                           .on_end = gw_serve_change_on_end},
         [REGISTRY_REGISTRY_EMIT_TOOL_RESULT] = {.on_message = emit_result,
                                                 .on_end = gw_serve_emit_on_end},
@@ -463,7 +463,7 @@ peg_status gw_service_compat_add(struct grpc_server *server, struct gw_node *nod
     };
     static const struct grpc_handler g1[] = {
         [GOA_AI_REGISTRY_REGISTRY_REGISTER] = {.on_message = reject_direct},
-        [GOA_AI_REGISTRY_REGISTRY_UNREGISTER] = {.on_message = unregister_toolset,
+        [GOA_AI_REGISTRY_REGISTRY_UNREGISTER] = {.on_message = unregister_by_name,
                                                  .on_end = gw_serve_change_on_end},
         [GOA_AI_REGISTRY_REGISTRY_PONG] = {.on_message = answer_pong},
         [GOA_AI_REGISTRY_REGISTRY_LIST_TOOLSETS] = {.on_message = list_toolsets},
