@@ -13,7 +13,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/run/call.h"
+#include "core/run/run.h"
 #include "fuzz.h"
 #include "pegboard/artifact.h"
 

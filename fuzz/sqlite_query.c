@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "base/sqlite/sqlite.h"
 #include "base/text/str.h"
 #include "fuzz.h"

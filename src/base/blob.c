@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/refs.h"
 
 struct peg__blob *peg__blob_new(size_t len)
 {

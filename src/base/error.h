@@ -4,6 +4,7 @@
 
 #include "base/shared_symbols.h"
 #include "pegboard/common.h"
+#include "pegboard/log.h"
 
 /* Fills *reterr if it is not NULL (no place, no pointer) and returns status:
  *   return peg__fail(reterr, PEG_EINVAL, "E_X", "the name '%s' is taken: ...", name); */
@@ -26,5 +27,17 @@ void peg__error_at(peg_error *reterr, peg_str text, size_t offset);
 
 /* Sets `where`, cut at a character if it is too long. */
 void peg__error_where(peg_error *reterr, peg_str pointer);
+
+/* ---- the log --------------------------------------------------------------- */
+
+/* Longer messages are cut at a character. */
+enum { PEG_LOG_MESSAGE_BYTES = 512 };
+
+/* Would a message of this level be heard? One relaxed load: worth asking before costly words. */
+bool peg__log_wants(peg_log_level level);
+
+/* Hands a message to the hook, if there is one. `code` is a literal. No payload: see
+ * pegboard/log.h. */
+void peg__log(peg_log_level level, const char *code, const char *fmt, ...) PEG_PRINTF(3, 4);
 
 #endif

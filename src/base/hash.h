@@ -16,4 +16,16 @@ struct peg__hash_key peg__hash_key_new(void);
 /* SipHash-1-3: names come from outside, and nobody may choose them so that they collide. */
 uint64_t peg__hash(struct peg__hash_key key, peg_str bytes);
 
+/* ---- digests --------------------------------------------------------------- */
+
+/* A thin face on OpenSSL: only digest.c knows it. */
+
+enum { PEG_SHA256_BYTES = 32, PEG_SHA256_HEX = 65 };
+
+/* False only when out of memory. */
+bool peg__sha256(peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES]);
+/* HMAC with SHA-256. False only when out of memory. */
+bool peg__hmac_sha256(peg_str key, peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES]);
+void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex); /* 2 n characters and a NUL */
+
 #endif

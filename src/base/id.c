@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 
 enum { COUNTER_BITS = 12 };
 

@@ -7,6 +7,7 @@
  * allocation fail and count what is still held.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -59,5 +60,22 @@ void peg__mem_fail_at(unsigned nth);
 void peg__mem_fail_once(unsigned nth);
 /* Tests: blocks allocated and not yet freed, over all threads, since this was first called. */
 size_t peg__mem_live(void);
+
+/* ---- references ------------------------------------------------------------ */
+
+/* Reference counts of shared things. Any thread. */
+
+static inline void peg__refs_take(atomic_uint *n_refs)
+{
+    atomic_fetch_add_explicit(n_refs, 1, memory_order_relaxed);
+}
+
+/* True if it was the last one. Whoever has the only reference has nobody to count against: that
+ * saves a locked instruction, of which a call would otherwise make a dozen. */
+static inline bool peg__refs_drop(atomic_uint *n_refs)
+{
+    return atomic_load_explicit(n_refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(n_refs, 1, memory_order_acq_rel) == 1;
+}
 
 #endif

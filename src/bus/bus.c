@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/text/str.h"
 

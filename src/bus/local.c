@@ -20,7 +20,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "bus/internal.h"
 #include "net/loop/loop.h"
 

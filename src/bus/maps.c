@@ -12,7 +12,6 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 
 /* ---- the order ----------------------------------------------------------------------------- */

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/result/envelope.h"
+#include "core/result/result.h"
 #include "json/json.h"
 
 PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)

@@ -9,7 +9,6 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "engine/engine.h"

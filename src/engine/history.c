@@ -15,8 +15,8 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/text/str.h"

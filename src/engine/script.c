@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "engine/reply.h"
 #include "pegboard/schema.h"

@@ -6,8 +6,8 @@
  * as they are; for the others their keys are sorted onto a stack that all levels share.
  */
 
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"

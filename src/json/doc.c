@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "pegboard/json.h"
 #include "json/internal.h"

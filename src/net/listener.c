@@ -19,8 +19,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "base/refs.h"
+#include "base/mem.h"
 #include "net/listener.h"
 #include "net/stream/internal.h"
 

@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "core/run/call.h"
+#include "core/run/run.h"
 #include "core/tool/tool.h"
 #include "pegboard/call.h"
 #include "tools/internal.h"

@@ -135,7 +135,7 @@ bool peg__output_relay_begin(struct peg__output_relay *relay, peg_call *call,
                              enum peg__output_kind output)
 {
     *relay = (struct peg__output_relay){.call = call,
-                                        .listener = peg__call_listener(call),
+                                        .listener = peg__ctx_listener(peg_call_ctx(call)),
                                         .output = output,
                                         .out = {.name = "stdout"},
                                         .err = {.name = "stderr"}};

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
-#include "core/context/notify.h"
+#include "core/context/context.h"
 #include "pegboard/common.h"
 #include "pegboard/ctx.h"
 #include "pegboard/json.h"

@@ -29,8 +29,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/context/cancel.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 
 enum {
     READ_BYTES = 16 << 10,

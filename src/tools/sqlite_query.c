@@ -17,10 +17,9 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/run/call.h"
+#include "core/run/run.h"
 #include "pegboard/call.h"
 #include "tools/sqlite.h"
 #include "json/json.h"

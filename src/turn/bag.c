@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "turn/file/key.h"
 #include "json/json.h"

@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/run/record.h"
+#include "core/run/run.h"
 #include "pegboard/clock.h"
 #include "turn/block.h"
 #include "turn/loop/host.h"

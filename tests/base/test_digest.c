@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/digest.h"
+#include "base/hash.h"
 
 #include "../t.h"
 #include "base/text/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/log.h"
+#include "base/error.h"
 
 #include <pthread.h>
 #include <sched.h>

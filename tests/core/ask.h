@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/run/call.h"
+#include "core/run/run.h"
 #include "pegboard/artifact.h"
 #include "pegboard/reader.h"
 

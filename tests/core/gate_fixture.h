@@ -11,7 +11,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 #include "pegboard/gate.h"
 
 /* ---- fixture: a context with a listener, a handler that waits, and what was heard ------ */

@@ -5,7 +5,7 @@
 /* A shelf: artifacts with their handles, and a world whose registry gets the tools. */
 
 #include "base/buf.h"
-#include "core/artifact/forge.h"
+#include "core/artifact/artifact.h"
 #include "fixture.h"
 
 enum { MAX_ITEMS = 8 };

@@ -11,8 +11,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
-#include "core/result/spool.h"
+#include "core/result/result.h"
 
 /* ---- a store, in a directory of its own if it is one of files ---------------------------- */
 

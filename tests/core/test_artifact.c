@@ -7,7 +7,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 
 /* ---- fixture: artifacts over memory, and over a host's bytes that count their reads ------------
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/context/budget.h"
+#include "core/context/context.h"
 
 #include "../t.h"
-#include "core/context/ctx.h"
 
 /* ---- fixture: a context on a clock of the test's -------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/context/cancel.h"
+#include "core/context/context.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "core/result/envelope.h"
+#include "core/result/result.h"
 #include "envelope_scan.h"
 #include "json/json.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/result/media.h"
+#include "core/result/result.h"
 
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
 #include "json/json.h"
 
 /* ---- fixture: a definition that is right, over readers that watch or count --------------- */

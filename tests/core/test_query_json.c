@@ -3,7 +3,6 @@
 #include "ask.h"
 #include "base/text/str.h"
 #include "core/artifact/query.h"
-#include "core/artifact/query_json.h"
 #include "json/json.h"
 
 /* ---- fixture ------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/result/reader.h"
+#include "core/result/result.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -7,7 +7,7 @@
 #include "../t.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/run/record.h"
+#include "core/run/run.h"
 #include "pegboard/registry.h"
 #include "pegboard/run.h"
 #include "pegboard/tool.h"

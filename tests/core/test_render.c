@@ -3,9 +3,7 @@
 #include "../t.h"
 #include "base/text/str.h"
 #include "core/artifact/artifact.h"
-#include "core/result/envelope.h"
-#include "core/result/media.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 #include "envelope_scan.h"
 #include "pegboard/log.h"
 

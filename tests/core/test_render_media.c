@@ -2,9 +2,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
-#include "core/result/envelope.h"
-#include "core/result/media.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 #include "envelope_scan.h"
 
 /* ---- fixture: media over five bytes, and texts that the test frees ------------------ */

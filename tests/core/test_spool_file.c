@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "spool_world.h"
 
 /* ---- files: names and permissions -------------------------------------------------------- */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/context/wait.h"
+#include "core/context/context.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "../t.h"
 #include "base/clock.h"
-#include "core/context/ctx.h"
 
 /* ---- fixture: a thread that waits for a flag, on a clock of the test's --------------- */
 

@@ -15,7 +15,7 @@
  */
 
 #include "base/text/str.h"
-#include "core/result/media.h"
+#include "core/result/result.h"
 #include "pegboard/turn.h"
 
 struct t_turn {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "gateway/access/tokens.h"

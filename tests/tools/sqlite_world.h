@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "../core/fixture.h"
-#include "base/digest.h"
+#include "base/hash.h"
 #include "base/sqlite/sqlite.h"
 #include "pegboard/sqlite.h"
 #include "json/json.h"

@@ -6,8 +6,8 @@
  */
 
 #include "../t.h"
+#include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "fixture.h"
 #include "pegboard/definitions.h"
 #include "pegboard/envelope.h"

@@ -7,7 +7,7 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 #include "pegboard/step.h"
 
 /* ---- fixture: a controller, a context whose clock stands still, what was heard ------------ */

@@ -2,7 +2,7 @@
 
 /* Files of the reference, and every kind of block through a file and back. */
 
-#include "core/run/record.h"
+#include "core/run/run.h"
 #include "file_world.h"
 #include "pegboard/yaml.h"
 

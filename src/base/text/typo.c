@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "base/text/typo.h"
+#include "base/text/str.h"
 
 enum { MAX_LEN = 48, MAX_NAMES = 256 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"

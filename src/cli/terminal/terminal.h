@@ -5,7 +5,7 @@
 /* What people see on a terminal: colour, tables, a screen, lines of a log, suggestions. */
 
 #include "base/buf.h"
-#include "base/text/typo.h"
+#include "base/text/str.h"
 #include "pegboard/client.h"
 #include "pegboard/common.h"
 

@@ -22,8 +22,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/refs.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 
 enum { LINES_PER_MARK = 64, COUNT_PIECE = 64 << 10 };
 

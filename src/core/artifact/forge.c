@@ -12,7 +12,7 @@
  * that takes 12 us, and making the seven tools 1.4 ms, nearly all of it for compiling their enums.
  */
 
-#include "core/artifact/forge.h"
+#include "core/artifact/artifact.h"
 
 #include <stdatomic.h>
 
@@ -22,7 +22,6 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/artifact/artifact.h"
 #include "core/artifact/query.h"
 #include "core/registry/registry.h"
 #include "core/tool/tool.h"

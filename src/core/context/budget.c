@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/context/budget.h"
+#include "core/context/context.h"
 
 void peg__budget_init(struct peg__budget *budget, struct peg__budget *outer, int64_t now_ns,
                       int64_t timeout_ms)

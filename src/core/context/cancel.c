@@ -10,7 +10,7 @@
  * still be in the list, on its way out: it waits there for the parent's lock and is left alone.
  */
 
-#include "core/context/cancel.h"
+#include "core/context/context.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * A context is a node that has all fields of its parent but the one it was made for, so reading
- * any of them is one load. It holds a reference to its parent, and with it to the owner of every
- * field that it copied.
- */
-
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -15,11 +9,185 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
-#include "core/context/budget.h"
-#include "core/context/cancel.h"
-#include "core/context/wait.h"
+#include "base/text/str.h"
+#include "pegboard/ctx.h"
+#include "pegboard/event.h"
 #include "pegboard/registry.h"
+
+static struct peg__budget *ctx_budget(const peg_ctx *ctx);
+
+/* ---- waiting ----------------------------------------------------------------------------- */
+
+void peg__wait_init(struct peg__wait *wait)
+{
+    pthread_mutex_init(&wait->lock, NULL);
+    peg__clock_cond_init(&wait->changed);
+}
+
+void peg__wait_destroy(struct peg__wait *wait)
+{
+    pthread_cond_destroy(&wait->changed);
+    pthread_mutex_destroy(&wait->lock);
+}
+
+void peg__wait_wake(struct peg__wait *wait)
+{
+    pthread_cond_broadcast(&wait->changed);
+}
+
+/* What is waited for, and what says stop. */
+struct waiting {
+    struct peg__wait *wait;
+    const peg_clock *clock;
+    peg_ctx *ctx; /* or NULL */
+    int64_t until_ns;
+    bool (*is_done)(void *user);
+    void *user;
+};
+
+/* All with the lock. */
+
+static bool must_stop(const struct waiting *w, int64_t now_ns)
+{
+    peg_cancel *cancel = w->ctx ? peg_ctx_cancel(w->ctx) : NULL;
+
+    return (cancel && peg_cancel_fired(cancel)) || (w->ctx && peg__ctx_stop_ns(w->ctx) <= now_ns);
+}
+
+/* Is the waiting over? */
+static bool look(const struct waiting *w, enum peg__woke *ret_woke)
+{
+    const int64_t now_ns = peg_clock_mono_ns(w->clock);
+
+    if (w->is_done(w->user))
+        *ret_woke = PEG__WOKE_DONE;
+    else if (must_stop(w, now_ns))
+        *ret_woke = PEG__WOKE_STOP;
+    else if (w->until_ns <= now_ns)
+        *ret_woke = PEG__WOKE_TIME;
+    else
+        return false;
+    return true;
+}
+
+static enum peg__woke sleep_until_over(const struct waiting *w)
+{
+    enum peg__woke woke;
+
+    while (!look(w, &woke)) {
+        const int64_t stop_ns = w->ctx ? peg__ctx_stop_ns(w->ctx) : INT64_MAX;
+
+        peg__clock_wait(w->clock, &w->wait->changed, &w->wait->lock,
+                        stop_ns < w->until_ns ? stop_ns : w->until_ns);
+    }
+    return woke;
+}
+
+/* From the token and the budget. With the lock, which whoever waits holds from its last look
+ * until it sleeps, so the wake-up cannot fall between the two. */
+static void look_again(void *user)
+{
+    struct peg__wait *wait = user;
+
+    pthread_mutex_lock(&wait->lock);
+    peg__wait_wake(wait);
+    pthread_mutex_unlock(&wait->lock);
+}
+
+/* Hanging up and taking down is done without the lock, because look_again() takes it: at once,
+ * if the token has fired, or while unhooking waits for it to end. */
+static enum peg__woke wait_with_hooks(const struct waiting *w)
+{
+    struct peg__budget *budget = ctx_budget(w->ctx);
+    struct peg__cancel_hook on_fire = {.fn = look_again, .user = w->wait};
+    struct peg__observer on_resume = {.fn = look_again, .user = w->wait};
+    enum peg__woke woke;
+
+    pthread_mutex_unlock(&w->wait->lock);
+    peg__cancel_hook(&on_fire, peg_ctx_cancel(w->ctx));
+    if (budget)
+        peg__observers_add(&budget->outermost->resumed, &on_resume);
+    pthread_mutex_lock(&w->wait->lock);
+    woke = sleep_until_over(w);
+    pthread_mutex_unlock(&w->wait->lock);
+    if (budget)
+        peg__observers_remove(&budget->outermost->resumed, &on_resume);
+    peg__cancel_unhook(&on_fire);
+    pthread_mutex_lock(&w->wait->lock);
+    /* It may have come true meanwhile, and it comes first. */
+    return w->is_done(w->user) ? PEG__WOKE_DONE : woke;
+}
+
+enum peg__woke peg__wait_for(struct peg__wait *wait, peg_ctx *ctx, int64_t until_ns,
+                             bool (*is_done)(void *user), void *user)
+{
+    const struct waiting w = {
+        wait, ctx ? peg_ctx_clock(ctx) : peg_clock_system(), ctx, until_ns, is_done, user};
+    enum peg__woke woke;
+
+    if (look(&w, &woke))
+        return woke;
+    return ctx && (peg_ctx_cancel(ctx) || ctx_budget(ctx)) ? wait_with_hooks(&w)
+                                                           : sleep_until_over(&w);
+}
+
+/* ---- events ------------------------------------------------------------------------------ */
+
+static const char *const event_names[PEG_N_EVENT_KINDS] = {
+    [PEG_EVENT_MESSAGE] = "message",
+    [PEG_EVENT_THOUGHT] = "thought",
+    [PEG_EVENT_TOOL_CALL] = "tool_call",
+    [PEG_EVENT_TURN_START] = "turn_start",
+    [PEG_EVENT_TURN_END] = "turn_end",
+    [PEG_EVENT_DISPATCH_START] = "dispatch_start",
+    [PEG_EVENT_DISPATCH_END] = "dispatch_end",
+    [PEG_EVENT_ITERATION_START] = "iteration_start",
+    [PEG_EVENT_ITERATION_END] = "iteration_end",
+    [PEG_EVENT_TOOL_START] = "tool_start",
+    [PEG_EVENT_TOOL_END] = "tool_end",
+    [PEG_EVENT_GATE_OPEN] = "gate_open",
+    [PEG_EVENT_GATE_CLOSED] = "gate_closed",
+    [PEG_EVENT_LOG] = "log",
+    [PEG_EVENT_STATS] = "stats",
+    [PEG_EVENT_LIMIT] = "limit",
+    [PEG_EVENT_WARNING] = "warning",
+    [PEG_EVENT_ERROR] = "error",
+    [PEG_EVENT_INFERENCE_START] = "inference_start",
+    [PEG_EVENT_INFERENCE_END] = "inference_end",
+    [PEG_EVENT_TOOL_ARGS] = "tool_args",
+    [PEG_EVENT_PAUSE] = "pause",
+};
+
+const char *peg_event_name(peg_event_kind kind)
+{
+    return (unsigned)kind < PEG_N_EVENT_KINDS ? event_names[kind] : "unknown";
+}
+
+bool peg_event_is_functional(peg_event_kind kind)
+{
+    return kind == PEG_EVENT_MESSAGE || kind == PEG_EVENT_THOUGHT || kind == PEG_EVENT_TOOL_CALL;
+}
+
+const char *peg_turn_end_name(peg_turn_end end)
+{
+    switch (end) {
+    case PEG_END_ACK:
+        return "ack";
+    case PEG_END_NACK:
+        return "nack";
+    case PEG_END_ABORTED:
+        return "aborted";
+    }
+    return "unknown";
+}
+
+/* ---- contexts ---------------------------------------------------------------------------- */
+
+/*
+ * A context is a node that has all fields of its parent but the one it was made for, so reading
+ * any of them is one load. It holds a reference to its parent, and with it to the owner of every
+ * field that it copied.
+ */
 
 struct sink {
     peg_event_fn fn;
@@ -203,7 +371,8 @@ void peg__ctx_resume_budget(peg_ctx *ctx)
     peg__budget_resume(ctx->f.budget, ctx->f.clock);
 }
 
-struct peg__budget *peg__ctx_budget(const peg_ctx *ctx)
+/* The budget that holds for ctx, or NULL; borrowed. */
+static struct peg__budget *ctx_budget(const peg_ctx *ctx)
 {
     return ctx->f.budget;
 }
@@ -491,4 +660,20 @@ void peg_ctx_emit(const peg_ctx *ctx, peg_event *event)
     event->at_ms = peg_clock_now_ms(ctx->f.clock);
     for (const struct sink *sink = ctx->f.sink; sink; sink = sink->outer)
         sink->fn(event, sink->user);
+}
+
+/* ---- output of a handler ----------------------------------------------------------------- */
+
+/* By its address: what a context calls its listener. */
+static const char key;
+
+peg_status peg__ctx_with_listener(peg_ctx *parent, const struct peg__listener *listener,
+                                  peg_ctx **ret_ctx, peg_error *reterr)
+{
+    return peg_ctx_with_value(parent, &key, peg__unconst(listener), NULL, ret_ctx, reterr);
+}
+
+const struct peg__listener *peg__ctx_listener(const peg_ctx *ctx)
+{
+    return peg_ctx_value(ctx, &key);
 }

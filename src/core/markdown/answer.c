@@ -5,7 +5,7 @@
  * are those of artifact_cat, and an endLine is its `end`.
  */
 
-#include "core/markdown/answer.h"
+#include "core/markdown/markdown.h"
 
 #include <string.h>
 #include <strings.h>
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/artifact/query.h"
-#include "core/markdown/link.h"
+#include "core/markdown/internal.h"
 #include "pegboard/yaml.h"
 #include "json/json.h"
 

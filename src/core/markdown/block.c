@@ -12,14 +12,13 @@
  * costs its bytes and as many containers as its indentation and markers pay for.
  */
 
-#include "core/markdown/block.h"
+#include "core/markdown/internal.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/markdown/line.h"
 
 enum { MAX_DEPTH = PEG_LIMIT_MARKDOWN_DEPTH, CODE_INDENT = 4 };
 

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "core/artifact/query.h"
-#include "core/markdown/answer.h"
+#include "core/markdown/markdown.h"
 
 /* Between two looks at the clock: bytes, and as many for each piece. */
 enum { WORK_PER_CHECK = 1 << 20, WORK_PER_PIECE = 64 };

@@ -16,8 +16,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/markdown/line.h"
-#include "core/markdown/link.h"
+#include "core/markdown/internal.h"
 #include "core/markdown/markdown.h"
 
 enum token_kind {

@@ -2,14 +2,13 @@
 
 /* What one line of Markdown can start. Nothing here knows about other lines. */
 
-#include "core/markdown/line.h"
+#include "core/markdown/internal.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/buf.h"
 #include "base/text/str.h"
-#include "core/markdown/link.h"
 
 /* ---- columns ------------------------------------------------------------------------------- */
 

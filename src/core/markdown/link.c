@@ -3,14 +3,13 @@
 /* The parts of links and of HTML, as CommonMark 0.31 has them. See the header for how time is kept
  * linear. */
 
-#include "core/markdown/link.h"
+#include "core/markdown/internal.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/buf.h"
 #include "base/text/str.h"
-#include "core/markdown/line.h"
 
 enum {
     MAX_LABEL = 999,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "core/registry/layers.h"
+#include "core/registry/internal.h"
 
 #include <string.h>
 

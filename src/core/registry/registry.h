@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "core/registry/layers.h"
+#include "core/registry/internal.h"
 #include "pegboard/registry.h"
 
 /* Notified of every change of a registry, on the thread that changes it and under its lock: fn

@@ -6,7 +6,7 @@
  * it holds, and takes names from the tools instead of copying them.
  */
 
-#include "core/registry/table.h"
+#include "core/registry/internal.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -12,7 +12,7 @@
  * can come into being by removing, and each byte is looked at by the one '<' before it.
  */
 
-#include "core/result/envelope.h"
+#include "core/result/result.h"
 
 #include <string.h>
 

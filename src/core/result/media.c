@@ -5,7 +5,7 @@
  * before anything is allocated.
  */
 
-#include "core/result/media.h"
+#include "core/result/result.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +17,6 @@
 #include "base/sized.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
 #include "json/json.h"
 
 /* Shared immutable. */

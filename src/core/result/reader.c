@@ -6,7 +6,7 @@
  * copy is one allocation.
  */
 
-#include "core/result/reader.h"
+#include "core/result/result.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/refs.h"
+#include "base/mem.h"
 
 /* A reader that does not know its length is read in pieces that grow from here. */
 enum { FIRST_PIECE = 16 << 10 };

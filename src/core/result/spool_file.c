@@ -25,13 +25,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
-#include "core/result/spool.h"
+#include "core/result/result.h"
 
 #define NEW_PREFIX "new-"
 

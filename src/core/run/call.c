@@ -2,17 +2,16 @@
 
 /* What a handler can do with its call: answer once, add server-data, look around. */
 
-#include "core/run/call.h"
+#include "core/run/run.h"
 
 #include <stdarg.h>
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "core/artifact/query.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 #include "core/tool/tool.h"
 #include "pegboard/artifact.h"
 #include "pegboard/media.h"

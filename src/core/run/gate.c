@@ -26,8 +26,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
-#include "core/context/wait.h"
+#include "core/context/context.h"
 #include "json/json.h"
 
 #define INVALID_GATE "E_INVALID_INITIAL_TURN_GATE_VALUE"

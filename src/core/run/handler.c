@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 #include "core/run/run.h"
 #include "core/tool/tool.h"
 #include "pegboard/clock.h"

@@ -27,6 +27,54 @@ static const struct subject for_arguments = {"arguments for", "E_INVALID_TOOL_AR
 static const struct subject for_result = {"result of", "E_TOOL_OUTPUT_INVALID",
                                           "E_TOOL_OUTPUT_UNDECIDED"};
 
+/* ---- scratch: one slot, because a tool is mostly called by one thread at a time -------------- */
+
+static void scratch_clear(struct peg__scratch *scratch)
+{
+    peg__checker_done(&scratch->checker);
+    peg_report_free(scratch->report);
+}
+
+void peg__scratch_free(struct peg__scratch *scratch)
+{
+    if (scratch)
+        scratch_clear(scratch);
+    peg__free(scratch);
+}
+
+void peg__scratch_open(peg_tool *tool, struct peg__scratch *scratch)
+{
+    struct peg__scratch *idle = NULL;
+
+    /* Looked at first: most schemas leave nothing, and a load is cheaper than an exchange. */
+    if (atomic_load_explicit(&tool->idle, memory_order_relaxed))
+        idle = atomic_exchange_explicit(&tool->idle, NULL, memory_order_acquire);
+    if (idle) {
+        *scratch = *idle;
+        scratch->shell = idle;
+        return;
+    }
+    peg__checker_init(&scratch->checker, NULL);
+    scratch->report = NULL;
+    scratch->shell = NULL;
+}
+
+void peg__scratch_close(peg_tool *tool, struct peg__scratch *scratch)
+{
+    struct peg__scratch *idle = scratch->shell;
+
+    if (!scratch->report && peg__checker_is_bare(&scratch->checker))
+        return;
+    if (!idle)
+        idle = peg__alloc(sizeof(*idle));
+    if (!idle) {
+        scratch_clear(scratch);
+        return;
+    }
+    *idle = *scratch;
+    peg__scratch_free(atomic_exchange_explicit(&tool->idle, idle, memory_order_acq_rel));
+}
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
 /* Appends what there is room for: a report may be longer than what a model is to read. */

@@ -14,10 +14,9 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/tool/make.h"
+#include "core/tool/tool.h"
 #include "schema/compile/compile.h"
 #include "json/json.h"
 
@@ -50,6 +49,37 @@ struct root {
     bool is_hidden;  /* a $ref stands here that hides all beside it */
     unsigned visits; /* schemas that were looked at */
 };
+
+/* ---- rejecting ------------------------------------------------------------------------------- */
+
+peg_status peg__tool_refuse(peg_error *reterr, const char *where, const char *message)
+{
+    peg__fail(reterr, PEG_EINVAL, PEG__TOOL_INVALID, "%s%s%s", where, *where ? ": " : "", message);
+    if (reterr)
+        peg__error_where(reterr, peg__str(where));
+    return PEG_EINVAL;
+}
+
+peg_status peg__tool_refuse_because(peg_error *reterr, const char *field, const peg_error *cause)
+{
+    const peg_error behind = *cause;
+    /* A place in another document is a URI, which is no part of a pointer. */
+    const bool is_elsewhere = behind.where[0] && behind.where[0] != '/';
+    char where[sizeof(behind.where) + 64];
+
+    if (behind.status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    snprintf(where, sizeof(where), "%s%s", field, is_elsewhere ? "" : behind.where);
+    peg__fail_because(reterr, PEG_EINVAL, PEG__TOOL_INVALID, &behind, "%s%s%s", where,
+                      is_elsewhere ? " at " : "", is_elsewhere ? behind.where : "");
+    if (reterr) {
+        peg__error_where(reterr, peg__str(where));
+        reterr->offset = behind.offset;
+        reterr->line = behind.line;
+        reterr->column = behind.column;
+    }
+    return PEG_EINVAL;
+}
 
 /* ---- can it be an object? -------------------------------------------------------------------- */
 

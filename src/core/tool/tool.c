@@ -13,44 +13,11 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "core/tool/make.h"
 #include "pegboard/artifact.h"
 #include "schema/compile/program.h"
 #include "json/json.h"
-
-/* ---- saying no ------------------------------------------------------------------------------- */
-
-peg_status peg__tool_refuse(peg_error *reterr, const char *where, const char *message)
-{
-    peg__fail(reterr, PEG_EINVAL, PEG__TOOL_INVALID, "%s%s%s", where, *where ? ": " : "", message);
-    if (reterr)
-        peg__error_where(reterr, peg__str(where));
-    return PEG_EINVAL;
-}
-
-peg_status peg__tool_refuse_because(peg_error *reterr, const char *field, const peg_error *cause)
-{
-    const peg_error behind = *cause;
-    /* A place in another document is a URI, which is no part of a pointer. */
-    const bool is_elsewhere = behind.where[0] && behind.where[0] != '/';
-    char where[sizeof(behind.where) + 64];
-
-    if (behind.status == PEG_ENOMEM)
-        return peg__fail_nomem(reterr);
-    snprintf(where, sizeof(where), "%s%s", field, is_elsewhere ? "" : behind.where);
-    peg__fail_because(reterr, PEG_EINVAL, PEG__TOOL_INVALID, &behind, "%s%s%s", where,
-                      is_elsewhere ? " at " : "", is_elsewhere ? behind.where : "");
-    if (reterr) {
-        peg__error_where(reterr, peg__str(where));
-        reterr->offset = behind.offset;
-        reterr->line = behind.line;
-        reterr->column = behind.column;
-    }
-    return PEG_EINVAL;
-}
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -304,23 +271,10 @@ static peg_status read_examples(peg_tool *tool, const peg_tool_def *def, peg_err
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static void scratch_clear(struct peg__scratch *scratch)
-{
-    peg__checker_done(&scratch->checker);
-    peg_report_free(scratch->report);
-}
-
-static void scratch_free(struct peg__scratch *scratch)
-{
-    if (scratch)
-        scratch_clear(scratch);
-    peg__free(scratch);
-}
-
 /* All but user, which is the caller's until the tool is whole. */
 static void free_parts(peg_tool *tool)
 {
-    scratch_free(atomic_load_explicit(&tool->idle, memory_order_relaxed));
+    peg__scratch_free(atomic_load_explicit(&tool->idle, memory_order_relaxed));
     peg_json_doc_free(tool->meta);
     peg_json_doc_free(tool->examples);
     peg_schema_unref(tool->output);
@@ -411,39 +365,4 @@ peg_tool *peg_tool_unref(peg_tool *tool)
             user_free(user);
     }
     return NULL;
-}
-
-/* ---- scratch: one slot, because a tool is mostly called by one thread at a time -------------- */
-
-void peg__scratch_open(peg_tool *tool, struct peg__scratch *scratch)
-{
-    struct peg__scratch *idle = NULL;
-
-    /* Looked at first: most schemas leave nothing, and a load is cheaper than an exchange. */
-    if (atomic_load_explicit(&tool->idle, memory_order_relaxed))
-        idle = atomic_exchange_explicit(&tool->idle, NULL, memory_order_acquire);
-    if (idle) {
-        *scratch = *idle;
-        scratch->shell = idle;
-        return;
-    }
-    peg__checker_init(&scratch->checker, NULL);
-    scratch->report = NULL;
-    scratch->shell = NULL;
-}
-
-void peg__scratch_close(peg_tool *tool, struct peg__scratch *scratch)
-{
-    struct peg__scratch *idle = scratch->shell;
-
-    if (!scratch->report && peg__checker_is_bare(&scratch->checker))
-        return;
-    if (!idle)
-        idle = peg__alloc(sizeof(*idle));
-    if (!idle) {
-        scratch_clear(scratch);
-        return;
-    }
-    *idle = *scratch;
-    scratch_free(atomic_exchange_explicit(&tool->idle, idle, memory_order_acq_rel));
 }

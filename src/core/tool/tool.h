@@ -48,6 +48,7 @@ struct peg__scratch {
 void peg__scratch_open(peg_tool *tool, struct peg__scratch *scratch);
 /* Leaves what checks had to allocate (for patterns, reports) with the tool, for the next one. */
 void peg__scratch_close(peg_tool *tool, struct peg__scratch *scratch);
+void peg__scratch_free(struct peg__scratch *scratch);
 
 /*
  * The one place that rejects bad arguments. PEG_OK: *ret_filled is a new document with defaults, or
@@ -68,5 +69,26 @@ PEG__SHARED bool peg__tool_refuses_as_sent(peg_tool *tool, const peg_json *args)
 
 /* Adds the member "tags" to an object, if the tool has any. */
 void peg__tool_add_tags(const peg_tool *tool, peg_json_builder *b);
+
+/* ---- making one ------------------------------------------------------------ */
+
+/* What the files that make a tool share. */
+
+#define PEG__TOOL_INVALID "E_INVALID_INITIAL_TOOL_VALUE"
+
+/* PEG_EINVAL (E_INVALID_INITIAL_TOOL_VALUE): the field that cannot work, and what to do. */
+peg_status peg__tool_refuse(peg_error *reterr, const char *where, const char *message);
+/* The same for what an error says of a field; memory that ran out stays PEG_ENOMEM. */
+peg_status peg__tool_refuse_because(peg_error *reterr, const char *field, const peg_error *cause);
+
+/*
+ * Compiles def->input_schema as it will be enforced: closed if it is silent about extra members,
+ * unless def->open_arguments. What can never be an object is refused.
+ */
+peg_status peg__tool_compile_input(const peg_tool_def *def, peg_schema **ret_schema,
+                                   peg_error *reterr);
+/* Compiles def->output_schema as it stands. */
+peg_status peg__tool_compile_output(const peg_tool_def *def, peg_schema **ret_schema,
+                                    peg_error *reterr);
 
 #endif

@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "gateway/search/internal.h"
 

@@ -15,7 +15,6 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "gateway/search/internal.h"
 #include "pegboard/json.h"

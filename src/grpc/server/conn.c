@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/text/str.h"
 #include "grpc/http2/internal.h"
 #include "grpc/server/internal.h"

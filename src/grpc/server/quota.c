@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/log.h"
+#include "base/error.h"
 #include "base/text/str.h"
 #include "grpc/server/internal.h"
 

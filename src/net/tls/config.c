@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "net/tls/internal.h"
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/refs.h"
+#include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "grpc/client/client.h"

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 #include "remote/client/remote.h"
 
 static const struct {

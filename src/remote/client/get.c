@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/text/str.h"
 #include "remote/client/remote.h"
 #include "wire/wire.h"

@@ -18,11 +18,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
-#include "core/run/call.h"
+#include "core/context/context.h"
+#include "core/run/run.h"
 #include "remote/client/remote.h"
 #include "json/json.h"
 

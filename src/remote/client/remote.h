@@ -20,7 +20,7 @@
 #include "base/blob.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "core/context/wait.h"
+#include "core/context/context.h"
 #include "grpc/client/client.h"
 #include "pegboard/client.h"
 #include "pegboard/v1/admin.grpc.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/refs.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/message.h"
 #include "remote/client/remote.h"

@@ -7,7 +7,6 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "pegboard/trace.h"
 #include "remote/provider/provider.h"

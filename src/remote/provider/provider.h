@@ -26,7 +26,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/context/notify.h"
+#include "core/context/context.h"
 #include "core/registry/registry.h"
 #include "grpc/client/client.h"
 #include "net/tls/tls.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/text/str.h"
-#include "base/text/typo.h"
 #include "schema/check/check.h"
 #include "json/json.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/text/str.h"
-#include "base/text/typo.h"
 #include "schema/compile/compile.h"
 
 /* The vocabularies, and CORE for what is always there. */

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 #include "json/json.h"
 
 #define KEY_PREFIX "sha256-"

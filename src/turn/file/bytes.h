@@ -7,7 +7,7 @@
  * under "sha256-" and their digest, and in the text a reference to there.
  */
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "pegboard/turn_file.h"
 #include "turn/file/fields.h"
 

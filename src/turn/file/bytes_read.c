@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 #include "turn/file/media.h"
 
 static const char *const artifact_names[] = {"kind", "text", "base64", "ref", NULL};

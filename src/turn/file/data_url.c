@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 
 static peg_status fail(peg_error *reterr, const char *why)
 {

@@ -12,8 +12,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/result/media.h"
-#include "core/result/reader.h"
+#include "core/result/result.h"
 #include "turn/file/data_url.h"
 #include "turn/file/media.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/text/str.h"
-#include "core/run/record.h"
+#include "core/run/run.h"
 #include "turn/file/result.h"
 #include "turn/loop/call_match.h"
 #include "json/json.h"

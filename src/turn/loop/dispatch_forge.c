@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Before each iteration the artifacts of the turn get their queries; core/artifact/forge.h does
+/* Before each iteration the artifacts of the turn get their queries; core/artifact/artifact.h does
  * nothing where nothing changed since the last time. */
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/artifact/forge.h"
+#include "core/artifact/artifact.h"
 #include "turn/loop/dispatch.h"
 
 /* Answers of queries are text and have none; results of failures are text too. */

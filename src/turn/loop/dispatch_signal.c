@@ -3,7 +3,6 @@
 /* How a dispatch is told to end, and who hears of it. */
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "turn/loop/dispatch.h"
 #include "turn/loop/host.h"

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
+#include "core/context/context.h"
 #include "core/registry/registry.h"
 #include "turn/config.h"
 #include "turn/loop/dispatch.h"

@@ -20,10 +20,8 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
-#include "core/context/wait.h"
+#include "core/context/context.h"
 #include "json/json.h"
 
 enum { DEFAULT_WAIT_MS = 30000 };

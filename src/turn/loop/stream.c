@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/context/ctx.h"
-#include "core/run/record.h"
+#include "core/context/context.h"
+#include "core/run/run.h"
 #include "json/json.h"
 
 /* A message or thought, or the arguments of a call that are being written. */

@@ -10,7 +10,7 @@
  * Owned; one thread at a time. A value set to zero is an empty cache.
  */
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "pegboard/turn.h"
 
 struct peg__cached;

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 
 /* "pegT": what `file` and we ourselves know such a database by. */

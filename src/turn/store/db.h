@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/digest.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/sqlite/sqlite.h"
 #include "pegboard/spool.h"

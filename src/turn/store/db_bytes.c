@@ -12,8 +12,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
-#include "core/result/spool.h"
+#include "core/result/result.h"
 #include "turn/store/db.h"
 
 enum { CHUNK = 256 << 10 };

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/digest.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/mem.h"
 #include "base/text/str.h"

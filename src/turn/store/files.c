@@ -21,11 +21,9 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/result/reader.h"
-#include "core/result/spool.h"
+#include "core/result/result.h"
 #include "turn/store/dir.h"
 #include "turn/store/store.h"
 #include "turn/turn.h"

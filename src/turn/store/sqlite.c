@@ -19,7 +19,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "core/result/spool.h"
+#include "core/result/result.h"
 #include "turn/file/block.h"
 #include "turn/store/row.h"
 #include "turn/store/store.h"

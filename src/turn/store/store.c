@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/refs.h"
 #include "base/text/str.h"
 #include "pegboard/clock.h"
 
