@@ -28,7 +28,7 @@ struct peg__table {
     size_t n_entries;           /* holes included */
     size_t capacity;
     uint32_t *slots; /* index into entries + 1, or 0; twice the capacity */
-    _Atomic(struct peg__shared *) definitions; /* see registry_definitions.c; NULL: not made yet */
+    _Atomic(struct peg__shared *) definitions; /* see definitions.c; NULL: not made yet */
 };
 
 enum { PEG__NO_INDEX = -1 };

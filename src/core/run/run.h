@@ -22,7 +22,7 @@
 
 struct peg_record {
     atomic_uint n_refs;
-    _Atomic(char *) checksum; /* these two are made when they are asked for (record_ids.c); */
+    _Atomic(char *) checksum; /* these two are made when they are asked for (see record.c); */
     _Atomic(char *) nonce;    /* NULL until then, and in a copy, which asks the original */
     bool is_error;
     bool is_trusted;
