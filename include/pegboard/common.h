@@ -30,6 +30,15 @@ extern "C" {
 #define PEG_API __attribute__((visibility("default")))
 #define PEG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define PEG_MUST_USE __attribute__((warn_unused_result))
+/* Calls fn with the address of the variable when its scope ends: pegboard/cleanup.h has one for
+ * each type. */
+#define PEG_CLEANUP(fn) __attribute__((cleanup(fn)))
+/* Defines fn##p for PEG_CLEANUP, from a fn that accepts NULL. */
+#define PEG_DEFINE_CLEANUP(type, fn)                                                               \
+    static inline void fn##p(type **p)                                                             \
+    {                                                                                              \
+        fn(*p);                                                                                    \
+    }
 
 typedef enum peg_status {
     PEG_OK = 0,
@@ -65,6 +74,11 @@ typedef struct peg_str {
     const char *ptr;
     size_t len;
 } peg_str;
+
+/* For printf: printf("hello " PEG_FMT "\n", PEG_ARG(name)). Prints up to a NUL, at most INT_MAX
+ * bytes. */
+#define PEG_FMT "%.*s"
+#define PEG_ARG(s) (int)(s).len, (s).ptr
 
 /* A NUL-terminated string as a peg_str; NULL gives the empty one. */
 PEG_API peg_str peg_cstr(const char *s);

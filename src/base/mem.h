@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/shared_symbols.h"
+#include "pegboard/common.h"
 
 PEG__SHARED void *peg__alloc(size_t size) __attribute__((malloc, warn_unused_result));
 PEG__SHARED void *peg__alloc_zero(size_t n, size_t size)
@@ -44,15 +45,7 @@ static inline void *peg__unconst(const void *memory)
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* Scope cleanup: PEG_CLEANUP(peg__freep) char *text = NULL; */
-#define PEG_CLEANUP(fn) __attribute__((cleanup(fn)))
 PEG__SHARED void peg__freep(void *pointer_to_pointer);
-
-/* Defines fn##p for PEG_CLEANUP, from a fn that accepts NULL. */
-#define PEG_DEFINE_CLEANUP(type, fn)                                                               \
-    static inline void fn##p(type **p)                                                             \
-    {                                                                                              \
-        fn(*p);                                                                                    \
-    }
 
 /* Tests: the n-th allocation of this thread from now fails, and all after it; 0 means none. */
 void peg__mem_fail_at(unsigned nth);

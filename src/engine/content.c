@@ -10,9 +10,8 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/result/result.h"
+#include "pegboard/cleanup.h"
 #include "json/json.h"
-
-PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)
 
 /* ---- requests ------------------------------------------------------------------------ */
 

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "json/internal.h"
 #include "json/number/number.h"
 
@@ -50,8 +51,6 @@ struct peg_json_builder {
     size_t block_left;
     size_t string_bytes;
 };
-
-PEG_DEFINE_CLEANUP(peg_json_builder, peg_json_builder_free)
 
 peg_json_builder *peg_json_builder_new(void)
 {

@@ -13,11 +13,10 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/run/run.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/clock.h"
 #include "turn/block.h"
 #include "turn/loop/host.h"
-
-PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 
 /* As PEG_ARG, but no more than a sentence can bear. */
 #define SHOWN(s) (int)((s).len < 64 ? (s).len : 64), (s).ptr

@@ -5,12 +5,10 @@
 #include "core/artifact/artifact.h"
 #include "core/result/result.h"
 #include "envelope_scan.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/log.h"
 
 /* ---- fixture: records made by hand, and what is rendered of them -------------------- */
-
-PEG_DEFINE_CLEANUP(peg_record, peg_record_unref)
-PEG_DEFINE_CLEANUP(peg_tool, peg_tool_unref)
 
 static const peg_record_def plain = {PEG_RECORD_DEF_INIT, .call_id = PEG_LIT("call_7"),
                                      .tool = PEG_LIT("fetch"), .args = PEG_LIT("{}")};

@@ -5,9 +5,7 @@
 #include "../t.h"
 #include "base/text/str.h"
 #include "engine/reply.h"
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
+#include "pegboard/cleanup.h"
 
 #define DEFINITIONS                                                                                \
     "[{\"name\":\"find\",\"parameters\":{\"type\":\"object\",\"required\":[\"q\"],\"properties\":" \

@@ -15,11 +15,9 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/turn_store.h"
 #include "turn/turn.h"
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_turn_store, peg_turn_store_unref)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 

@@ -7,13 +7,9 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/turn.h"
 #include "turn/file/key.h"
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_bag, peg_bag_unref)
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-PEG_DEFINE_CLEANUP(peg_schema, peg_schema_unref)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define BAG PEG_CLEANUP(peg_bag_unrefp) peg_bag *

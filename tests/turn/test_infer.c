@@ -9,11 +9,9 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "fixture.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/definitions.h"
 #include "pegboard/envelope.h"
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-PEG_DEFINE_CLEANUP(peg_registry, peg_registry_unref)
 
 #define DOC PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *
 

@@ -4,13 +4,12 @@
 
 #include "../t.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/ctx.h"
 #include "storage_world.h"
 #include "turn/turn.h"
 
 /* ---- fixture: a storage that writes down what it is told, and may refuse -------- */
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 

@@ -5,15 +5,13 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/ctx.h"
 #include "pegboard/storage.h"
 #include "storage_world.h"
 #include "turn/turn.h"
 
 /* ---- fixture: blocks whose id is their text, contexts that differ in their run ---- */
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_memory_storage, peg_memory_storage_free)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define STORAGE PEG_CLEANUP(peg_memory_storage_freep) peg_memory_storage *

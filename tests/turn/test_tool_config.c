@@ -4,10 +4,8 @@
 
 #include "../t.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define DOC PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *

@@ -5,11 +5,9 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 
 /* ---- fixture: turns of blocks whose id is their text ---------------------------- */
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define BLOCK PEG_CLEANUP(peg_block_unrefp) peg_block *

@@ -2,12 +2,10 @@
 
 #include "../t.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "turn/turn.h"
 
 /* ---- fixture: results by key and handle, artifacts of a host -------------------- */
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define BLOCK PEG_CLEANUP(peg_block_unrefp) peg_block *

@@ -6,13 +6,9 @@
 #include "../t.h"
 #include "base/limits.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/runner.h"
 #include "turn/turn.h"
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-PEG_DEFINE_CLEANUP(peg_bag, peg_bag_unref)
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define BLOCK PEG_CLEANUP(peg_block_unrefp) peg_block *

@@ -12,9 +12,6 @@
         (literal), sizeof(literal) - 1                                                             \
     }
 
-/* For printf("%.*s", PEG_ARG(s)). */
-#define PEG_ARG(s) (int)(s).len, (s).ptr
-
 static inline peg_str peg__str(const char *s)
 {
     return (peg_str){s, strlen(s)};

@@ -13,11 +13,10 @@
 #include "base/text/str.h"
 #include "cli/cli.h"
 #include "cli/validate/validate.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
 #include "schema/compile/compile.h"
 #include "json/json.h"
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 static peg_status parse_document(const char *path, peg_str text, peg_json_doc **ret_doc,
                                  peg_error *reterr)

@@ -5,9 +5,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "pegboard/artifact.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/registry.h"
-
-PEG_DEFINE_CLEANUP(peg_artifact, peg_artifact_unref)
 
 /* The argument that every query has: which artifact it is asked about. */
 #define PEG__ARTIFACT_ID "callId"

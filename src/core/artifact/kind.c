@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text/str.h"
 #include "core/artifact/artifact.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/schema.h"
 #include "json/json.h"
 
@@ -157,9 +158,6 @@ static const char *required_of(const peg_artifact_query *query)
 {
     return query->required ? query->required : "[]";
 }
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-PEG_DEFINE_CLEANUP(peg_schema, peg_schema_unref)
 
 static peg_status check_arguments(const struct chain *chain, const peg_artifact_query *query,
                                   peg_error *reterr)

@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/artifact/query.h"
+#include "pegboard/cleanup.h"
 #include "json/json.h"
 
 /* ---- records ----------------------------------------------------------------------------- */
@@ -35,8 +36,6 @@
  */
 
 static const char blanks[] = " \t\r";
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 struct peg__records *peg__records_free(struct peg__records *records)
 {
@@ -192,8 +191,6 @@ enum { RECORDS_PER_CHECK = 64 };
 
 static const char narrower[] = "write a narrower path, or read the records one by one with "
                                "artifact_json_slice";
-
-PEG_DEFINE_CLEANUP(peg_json_path, peg_json_path_free)
 
 static peg_status records_of(const struct peg__query *query, const struct peg__records **ret,
                              peg_error *reterr)

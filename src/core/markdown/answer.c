@@ -16,10 +16,9 @@
 #include "base/text/str.h"
 #include "core/artifact/query.h"
 #include "core/markdown/internal.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
 #include "json/json.h"
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 /* ---- an answer being written --------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/envelope.h"
 #include "pegboard/media.h"
 #include "pegboard/reader.h"
@@ -34,11 +35,7 @@ void peg__media_marker_write(const peg_media *media, struct peg__buf *out);
 
 /* ---- media ----------------------------------------------------------------- */
 
-PEG_DEFINE_CLEANUP(peg_media, peg_media_unref)
-
 /* ---- readers --------------------------------------------------------------- */
-
-PEG_DEFINE_CLEANUP(peg_reader, peg_reader_unref)
 
 /* Over bytes that are given away: `bytes` comes from peg__alloc and is freed with the reader. On
  * failure it stays the caller's. No bytes are copied. */
@@ -61,8 +58,6 @@ bool peg__reader_view(const peg_reader *reader, peg_str *ret_bytes);
 /*
  * What a store has beyond its public face: a way to give bytes away instead of having them copied.
  */
-
-PEG_DEFINE_CLEANUP(peg_spool_store, peg_spool_store_unref)
 
 /* Writes the bytes of a buffer, which is empty and freed afterwards in either case. In memory
  * nothing is copied. store NULL keeps the bytes nowhere but behind the reader. What went wrong with

@@ -27,6 +27,7 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "core/context/context.h"
+#include "pegboard/cleanup.h"
 #include "json/json.h"
 
 #define INVALID_GATE "E_INVALID_INITIAL_TURN_GATE_VALUE"
@@ -85,11 +86,6 @@ peg_gate *peg_gate_unref(peg_gate *gate)
     peg__free(gate);
     return NULL;
 }
-
-PEG_DEFINE_CLEANUP(peg_gate, peg_gate_unref)
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-PEG_DEFINE_CLEANUP(peg_checker, peg_checker_free)
-PEG_DEFINE_CLEANUP(peg_report, peg_report_free)
 
 static peg_status refuse(peg_error *reterr, const char *where, const char *why)
 {

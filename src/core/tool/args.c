@@ -12,8 +12,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/tool/tool.h"
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
+#include "pegboard/cleanup.h"
 
 /* What is checked, in words and codes. */
 struct subject {

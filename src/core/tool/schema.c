@@ -17,10 +17,9 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/tool/tool.h"
+#include "pegboard/cleanup.h"
 #include "schema/compile/compile.h"
 #include "json/json.h"
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 #define BIT(keyword) (1ULL << (keyword))
 

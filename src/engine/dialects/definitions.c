@@ -10,10 +10,9 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 
 PEG_DEFINE_CLEANUP(struct peg__names, peg__names_free)
-PEG_DEFINE_CLEANUP(peg_definition_losses, peg_definition_losses_free)
-
 /* ---- one definition --------------------------------------------------------------------- */
 
 struct definition {

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/catalog/internal.h"
+#include "pegboard/cleanup.h"
 #include "wire/wire.h"
 #include "json/json.h"
 
@@ -28,8 +29,6 @@
  */
 
 enum { VALUE_BYTES = 512 };
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 peg_str presence_key(peg_str toolset, const char *incarnation, char ret_key[PRESENCE_KEY + 1])
 {

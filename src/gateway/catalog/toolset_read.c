@@ -8,13 +8,12 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/catalog/catalog.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/v1/registry.pb-c.h"
 #include "json/json.h"
 
 typedef Pegboard__V1__RegisterRequest request_msg;
 typedef Pegboard__V1__Tool tool_msg;
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 /* The first failure sticks; what is read after it does not matter. */
 struct reader {

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/text/str.h"
 #include "grpc/server/internal.h"
 

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "json/internal.h"
 #include "json/number/number.h"
 #include "json/path/path.h"
@@ -658,8 +659,6 @@ static peg_status check_path_text(peg_str expression, peg_error *reterr)
     }
     return PEG_OK;
 }
-
-PEG_DEFINE_CLEANUP(peg_json_path, peg_json_path_free)
 
 peg_status peg_json_path_new(peg_str expression, peg_json_path **ret_path, peg_error *reterr)
 {

@@ -22,6 +22,7 @@
 #include "base/text/str.h"
 #include "core/context/context.h"
 #include "core/run/run.h"
+#include "pegboard/cleanup.h"
 #include "remote/client/remote.h"
 #include "json/json.h"
 
@@ -240,8 +241,6 @@ static void run_imported(peg_call *call, const peg_json *args, void *user)
     peg_remote_result_free(result);
     peg__free(owned);
 }
-
-PEG_DEFINE_CLEANUP(peg_tool, peg_tool_unref)
 
 static const peg_import_options default_options = {PEG_IMPORT_OPTIONS_INIT};
 

@@ -22,15 +22,11 @@
 #include "base/mem.h"
 #include "core/context/context.h"
 #include "grpc/client/client.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/client.h"
 #include "pegboard/v1/admin.grpc.h"
 #include "pegboard/v1/registry.grpc.h"
 #include "wire/wire.h"
-
-PEG_DEFINE_CLEANUP(peg_client, peg_client_unref)
-PEG_DEFINE_CLEANUP(peg_toolset, peg_toolset_unref)
-PEG_DEFINE_CLEANUP(peg_toolset_list, peg_toolset_list_free)
-PEG_DEFINE_CLEANUP(peg_remote_result, peg_remote_result_free)
 
 /* ---- the client ---------------------------------------------------------------------------- */
 

@@ -11,14 +11,13 @@
 #include "base/limits.h"
 #include "base/sized.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
 #include "turn/file/block.h"
 #include "turn/file/input.h"
 #include "turn/loop/call_match.h"
 #include "turn/turn.h"
 #include "json/json.h"
-
-PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 
 static const char *const turn_names[] = {"id", "blocks", "metadata", "data", NULL};
 

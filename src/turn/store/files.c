@@ -24,6 +24,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/result/result.h"
+#include "pegboard/cleanup.h"
 #include "turn/store/dir.h"
 #include "turn/store/store.h"
 #include "turn/turn.h"
@@ -33,9 +34,6 @@
 
 /* Enough for the member in front, unless somebody has very long session ids. */
 enum { PEEK_BYTES = 4096 };
-
-PEG_DEFINE_CLEANUP(peg_turn, peg_turn_free)
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
 
 /* ---- bytes: a spool store that is opened when it is needed ---------------------------------- */
 

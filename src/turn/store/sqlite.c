@@ -20,13 +20,11 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/result/result.h"
+#include "pegboard/cleanup.h"
 #include "turn/file/block.h"
 #include "turn/store/row.h"
 #include "turn/store/store.h"
 #include "turn/turn.h"
-
-PEG_DEFINE_CLEANUP(peg_json_doc, peg_json_doc_free)
-PEG_DEFINE_CLEANUP(peg_block, peg_block_unref)
 
 /* ---- parts of a turn as text ---------------------------------------------------------------- */
 
