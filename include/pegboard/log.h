@@ -24,9 +24,9 @@ typedef enum peg_log_level {
     PEG_LOG_ERROR,     /* something was lost or given up */
 } peg_log_level;
 
-/* Receives one message. `code` is a stable name such as "E_LIMIT" for programs, or "" ; `message`
- * is one sentence without a newline. Both are borrowed for the time of the call. May be called
- * from several threads at once. What the hook itself causes to be logged is dropped. */
+/* Receives one message. `code` is a stable name such as "E_POOL_ABANDONED" for programs, or "" ;
+ * `message` is one sentence without a newline. Both are borrowed for the time of the call. May be
+ * called from several threads at once. What the hook itself causes to be logged is dropped. */
 typedef void (*peg_log_fn)(peg_log_level level, const char *code, const char *message, void *user);
 
 /* Sets the hook of the process, for messages of `least` and above; NULL unsets it. Any thread.
