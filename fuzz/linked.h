@@ -31,7 +31,7 @@ struct linked_asked {
 
 static struct {
     struct grpc_server server;
-    struct grpc__server_loop home;
+    struct grpc__server_loop server_loop;
     struct grpc__conn conn;
     struct grpc_session *client;
     struct linked_asked asked[LINKED_ASKED];
@@ -225,14 +225,14 @@ static void linked_init(void)
         .max_send_bytes = PEG_LIMIT_GRPC_SEND_BYTES,
     };
     linked.server.routes = (struct peg__map)PEG__MAP(256);
-    linked.home.server = &linked.server;
-    REQUIRE(net_loop_new(&linked.home.loop, NULL) == PEG_OK, "a loop");
-    linked.conn.home = &linked.home;
+    linked.server_loop.server = &linked.server;
+    REQUIRE(net_loop_new(&linked.server_loop.loop, NULL) == PEG_OK, "a loop");
+    linked.conn.server_loop = &linked.server_loop;
     linked.conn.is_ending = true; /* nothing of it is timed */
     /* Calls ask who their peer is. */
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0, "sockets");
-    REQUIRE(net_stream_take(linked.home.loop, fds[0], &(struct net_stream_options){0}, &silent,
-                            NULL, &linked.conn.stream, NULL) == PEG_OK,
+    REQUIRE(net_stream_take(linked.server_loop.loop, fds[0], &(struct net_stream_options){0},
+                            &silent, NULL, &linked.conn.stream, NULL) == PEG_OK,
             "a stream");
 }
 
@@ -257,8 +257,8 @@ static void linked_close(void)
         grpc_stream_free(&linked.asked[i].stream);
         peg__arena_free(&linked.asked[i].arena);
     }
-    grpc__server_loop_free(&linked.home);
-    linked.home.n_spare = 0;
+    grpc__server_loop_free(&linked.server_loop);
+    linked.server_loop.n_spare = 0;
 }
 
 #endif
