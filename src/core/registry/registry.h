@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/shared_symbols.h"
 #include "core/registry/internal.h"
 #include "pegboard/registry.h"
 
@@ -24,9 +25,11 @@ struct peg_registry {
     bool is_stand_in; /* nobody gave one: a dispatch needs a place for its own tools */
 };
 
-void peg__registry_observe(peg_registry *registry, struct peg__registry_observer *observer);
+PEG__SHARED void peg__registry_observe(peg_registry *registry,
+                                       struct peg__registry_observer *observer);
 /* It is not notified any more when this returns. Silent if it does not observe. */
-void peg__registry_unobserve(peg_registry *registry, struct peg__registry_observer *observer);
+PEG__SHARED void peg__registry_unobserve(peg_registry *registry,
+                                         struct peg__registry_observer *observer);
 /* Gives up the lock of whoever wrote; notifies if there was a change. */
 void peg__registry_unlock(peg_registry *registry, bool has_changed);
 
