@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 #include "grpc/http2/http2.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum { MAX_LOG = 1 << 24, MAX_FIELDS = 64 };
 

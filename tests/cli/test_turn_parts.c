@@ -13,9 +13,9 @@
 static void check_lines(unsigned width, const char *text, const char *expected)
 {
     struct peg__buf out = PEG__BUF(1 << 16);
-    const struct turn_text how = {.out = &out, .width = width, .indent = 2, .on = "", .off = ""};
+    const struct cli_text how = {.out = &out, .width = width, .indent = 2, .on = "", .off = ""};
 
-    turn_put_text(&how, peg_cstr(text));
+    cli_put_text(&how, peg_cstr(text));
 
     CHECK_INT(out.status, PEG_OK);
     CHECK_STR(peg__buf_view(&out), expected);
@@ -97,11 +97,11 @@ TEST(counts_have_commas)
 {
     struct peg__buf out = PEG__BUF(256);
 
-    turn_put_count(&out, 0);
+    cli_put_count(&out, 0);
     peg__buf_putc(&out, ' ');
-    turn_put_count(&out, 999);
+    cli_put_count(&out, 999);
     peg__buf_putc(&out, ' ');
-    turn_put_count(&out, UINT64_MAX);
+    cli_put_count(&out, UINT64_MAX);
 
     CHECK_STR(peg__buf_view(&out), "0 999 18,446,744,073,709,551,615");
     peg__buf_free(&out);

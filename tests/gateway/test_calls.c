@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "gateway/attach/attached.h"
+#include "gateway/rpc/attached.h"
 
 #include "calls_world.h"
 

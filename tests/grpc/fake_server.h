@@ -40,7 +40,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "grpc/http2/http2.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "net/listener.h"
 
 enum fake_manner {

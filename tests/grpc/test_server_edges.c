@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/peer.h"
 #include "grpc/server/internal.h"
 #include "pegboard/test/echo.pb-c.h"

@@ -4,7 +4,7 @@
  * that are not allowed, and peers that do not read. Without sockets. */
 
 #include "base/limits.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/raw.h"
 #include "grpc/wire.h"
 #include "t.h"

@@ -4,7 +4,7 @@
  * once, or of the connection. A server whose client is put together by hand; without sockets. */
 
 #include "base/limits.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/raw.h"
 #include "grpc/wire.h"
 #include "t.h"

@@ -208,12 +208,12 @@ static void put_argument(const struct tool_print *print, const peg_json *schema,
                          const peg_json *property)
 {
     const peg_json *description = peg_json_get(property, "description");
-    const struct turn_text how = {.out = print->out,
-                                  .width = print->width,
-                                  .first = "    ",
-                                  .indent = 3 * INDENT,
-                                  .on = "",
-                                  .off = ""};
+    const struct cli_text how = {.out = print->out,
+                                 .width = print->width,
+                                 .first = "    ",
+                                 .indent = 3 * INDENT,
+                                 .on = "",
+                                 .off = ""};
     struct peg__buf traits = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
@@ -232,7 +232,7 @@ static void put_argument(const struct tool_print *print, const peg_json *schema,
     if (traits.status || line.status)
         print->out->status = traits.status ? traits.status : line.status;
     else
-        turn_put_text(&how, peg__buf_view(&line));
+        cli_put_text(&how, peg__buf_view(&line));
     peg__buf_free(&traits);
     peg__buf_free(&line);
 }
@@ -257,7 +257,7 @@ static void put_arguments(const struct tool_print *print, peg_str json)
 /* Its name and description, and a line for each argument. */
 static void put_tool(const struct tool_print *print, const peg_toolset_tool *tool)
 {
-    const struct turn_text how = {
+    const struct cli_text how = {
         .out = print->out, .width = print->width, .indent = 2 * INDENT, .on = "", .off = ""};
 
     peg__buf_printf(print->out, "  %s", print->style->bold);
@@ -265,19 +265,19 @@ static void put_tool(const struct tool_print *print, const peg_toolset_tool *too
     peg__buf_printf(print->out, "%s%s\n", print->style->off,
                     tool->is_idempotent ? "  (may be repeated)" : "");
     if (*tool->description)
-        turn_put_text(&how, peg__str(tool->description));
+        cli_put_text(&how, peg__str(tool->description));
     put_arguments(print, tool->input_schema);
 }
 
 static void put_schema(const struct tool_print *print, const char *title, peg_str json)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    const struct turn_text how = {.out = print->out, .indent = 2 * INDENT, .on = "", .off = ""};
+    const struct cli_text how = {.out = print->out, .indent = 2 * INDENT, .on = "", .off = ""};
 
     if (!json.len || !toolset_put_pretty(&text, json))
         return;
     peg__buf_printf(print->out, "\n  %s%s%s\n", print->style->dim, title, print->style->off);
-    turn_put_text(&how, peg__buf_view(&text));
+    cli_put_text(&how, peg__buf_view(&text));
     peg__buf_free(&text);
 }
 
@@ -385,7 +385,7 @@ static void put_health(const struct tool_print *print, const peg_toolset_info *i
 
 static void put_toolset_head(const struct tool_print *print, const peg_toolset_info *info)
 {
-    const struct turn_text how = {
+    const struct cli_text how = {
         .out = print->out, .width = print->width, .indent = 2, .on = "", .off = ""};
     struct peg__buf *out = print->out;
 
@@ -395,7 +395,7 @@ static void put_toolset_head(const struct tool_print *print, const peg_toolset_i
     put_safe(out, " ", info->version);
     put_health(print, info);
     if (*info->description)
-        turn_put_text(&how, peg__str(info->description));
+        cli_put_text(&how, peg__str(info->description));
     put_facts(print, info);
 }
 

@@ -110,7 +110,7 @@ static void put_safe(struct peg__buf *out, const char *before, const char *text)
 static void put_count(struct peg__buf *out, const char *before, uint64_t number, const char *after)
 {
     peg__buf_puts(out, before);
-    turn_put_count(out, number);
+    cli_put_count(out, number);
     peg__buf_puts(out, after);
 }
 

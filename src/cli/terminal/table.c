@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "cli/turn/turn.h"
+#include "cli/terminal/terminal.h"
 #include "json/json.h"
 
 enum {
@@ -34,7 +34,7 @@ static peg_status add_cell(struct cli_table *table, peg_str text, const char *on
     status = peg__buf_take(&safe, &cell.text, &cell.len, NULL);
     if (status)
         return status;
-    cell.width = turn_text_width(peg__strn(cell.text, cell.len));
+    cell.width = cli_text_width(peg__strn(cell.text, cell.len));
     table->cells[table->n_cells++] = cell;
     return PEG_OK;
 }
@@ -49,7 +49,7 @@ void cli_table_number(struct cli_table *table, uint64_t number)
 {
     struct peg__buf text = PEG__BUF(64);
 
-    turn_put_count(&text, number);
+    cli_put_count(&text, number);
     cli_table_cell(table, peg__buf_view(&text), "");
     peg__buf_free(&text);
 }
@@ -115,7 +115,7 @@ static size_t cut_to_width(peg_str text, unsigned width, unsigned *ret_width)
     *ret_width = 0;
     while (len < text.len) {
         const size_t n = peg__utf8_char_len(peg__str_from(text, len));
-        const unsigned more = turn_text_width(peg__strn(text.ptr + len, n ? n : 1));
+        const unsigned more = cli_text_width(peg__strn(text.ptr + len, n ? n : 1));
 
         if (*ret_width + more > width)
             break;

@@ -161,4 +161,24 @@ void cli_suggestion_toolset(peg_client *client, const char *unknown, peg_error *
 const peg_toolset_tool *cli_find_tool(const peg_toolset *toolset, const char *name,
                                       peg_error *ret_error);
 
+/* ---- wrapped text ---- */
+
+/* How to write text. Value; the buffer is borrowed. */
+struct cli_text {
+    struct peg__buf *out;
+    unsigned width;    /* of the terminal; 0: lines are as long as they are */
+    const char *first; /* before the first line; NULL: the indentation */
+    unsigned indent;   /* before each further line */
+    const char *on;    /* escape sequences around the words of each line; "" for none */
+    const char *off;
+};
+
+/* Lines of the text, indented and wrapped. What could steer a terminal, and bytes that are no
+ * UTF-8, are written as \x1B. */
+void cli_put_text(const struct cli_text *how, peg_str text);
+/* Columns that a text takes, which cli_put_safe() has made harmless. */
+unsigned cli_text_width(peg_str text);
+/* "12,345". */
+void cli_put_count(struct peg__buf *out, uint64_t number);
+
 #endif

@@ -51,14 +51,14 @@ struct printing {
 
 static void put_body(const struct printing *p, peg_str text, const char *on)
 {
-    const struct turn_text how = {.out = p->out,
-                                  .width = p->width,
-                                  .indent = INDENT,
-                                  .on = on,
-                                  .off = *on ? p->style->off : ""};
+    const struct cli_text how = {.out = p->out,
+                                 .width = p->width,
+                                 .indent = INDENT,
+                                 .on = on,
+                                 .off = *on ? p->style->off : ""};
 
     if (text.len)
-        turn_put_text(&how, text);
+        cli_put_text(&how, text);
 }
 
 static void put_cut(const struct printing *p, peg_str text, size_t max)
@@ -69,7 +69,7 @@ static void put_cut(const struct printing *p, peg_str text, size_t max)
         text.len = peg__utf8_cut(text.ptr, max);
         put_body(p, text, "");
         peg__buf_printf(p->out, "%*s%s... (", INDENT, "", p->style->dim);
-        turn_put_count(p->out, len - text.len);
+        cli_put_count(p->out, len - text.len);
         peg__buf_printf(p->out, " more bytes; --full shows them)%s\n", p->style->off);
     } else {
         put_body(p, text, "");
@@ -80,16 +80,16 @@ static void put_cut(const struct printing *p, peg_str text, size_t max)
 static void put_line(const struct printing *p, const char *label, peg_str text)
 {
     char first[64];
-    const struct turn_text how = {.out = p->out,
-                                  .width = p->width,
-                                  .first = first,
-                                  .indent = LABEL_INDENT,
-                                  .on = "",
-                                  .off = ""};
+    const struct cli_text how = {.out = p->out,
+                                 .width = p->width,
+                                 .first = first,
+                                 .indent = LABEL_INDENT,
+                                 .on = "",
+                                 .off = ""};
 
     snprintf(first, sizeof(first), "%*s%s%-*s%s", INDENT, "", p->style->dim, LABEL_INDENT - INDENT,
              label, p->style->off);
-    turn_put_text(&how, text);
+    cli_put_text(&how, text);
 }
 
 /* ---- the head --------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static void add_tokens(struct peg__buf *line, const peg_json *usage, const char 
     if (!value || !peg_json_int64(value, &number) || number < 0)
         return;
     peg__buf_puts(line, line->len ? ", " : "");
-    turn_put_count(line, (uint64_t)number);
+    cli_put_count(line, (uint64_t)number);
     peg__buf_printf(line, " %s", what);
 }
 
@@ -206,7 +206,7 @@ static void put_turn_head(const struct printing *p)
     peg__buf_puts(p->out, ")\n");
     if (!peg_turn_get_string(p->turn, &peg_key_session_id, &session, NULL) && session.len)
         put_line(p, "session", session);
-    turn_put_count(&count, peg_turn_len(p->turn));
+    cli_put_count(&count, peg_turn_len(p->turn));
     put_built(p, "blocks", &count);
     put_tools_line(p);
     put_inference(p);
@@ -317,7 +317,7 @@ static void put_length(const struct printing *p, peg_reader *reader, bool is_her
 
     if (length >= 0) {
         peg__buf_puts(p->out, ", ");
-        turn_put_count(p->out, (uint64_t)length);
+        cli_put_count(p->out, (uint64_t)length);
         peg__buf_puts(p->out, length == 1 ? " byte" : " bytes");
     }
     if (!is_here)

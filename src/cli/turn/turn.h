@@ -97,26 +97,6 @@ peg_status turn_flush(struct peg__buf *out, peg_error *reterr);
 /* Was a call under way when the turn was written, so that nobody knows what came of it? */
 bool turn_has_begun(const struct turn_file *file, peg_str block_id);
 
-/* ---- words ------------------------------------------------------------------------------ */
-
-/* How to write text. Value; the buffer is borrowed. */
-struct turn_text {
-    struct peg__buf *out;
-    unsigned width;    /* of the terminal; 0: lines are as long as they are */
-    const char *first; /* before the first line; NULL: the indentation */
-    unsigned indent;   /* before each further line */
-    const char *on;    /* escape sequences around the words of each line; "" for none */
-    const char *off;
-};
-
-/* Lines of the text, indented and wrapped. What could steer a terminal, and bytes that are no
- * UTF-8, are written as \x1B. */
-void turn_put_text(const struct turn_text *how, peg_str text);
-/* Columns that a text takes, which cli_put_safe() has made harmless. */
-unsigned turn_text_width(peg_str text);
-/* "12,345". */
-void turn_put_count(struct peg__buf *out, uint64_t number);
-
 /* ---- show ------------------------------------------------------------------------------- */
 
 struct turn_show_options {

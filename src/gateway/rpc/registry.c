@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/access/access.h"
-#include "gateway/attach/attached.h"
+#include "gateway/rpc/attached.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
 #include "wire/wire.h"

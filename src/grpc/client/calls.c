@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "grpc/client/internal.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum { MESSAGE_BYTES = 640, ARENA_AT_FIRST = 2048 };
 

@@ -8,7 +8,7 @@
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "grpc/client/internal.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 /* Fields of the protocol, of which two are not always there. */
 enum { MAX_OWN_FIELDS = 10, HTTP_OK = 200 };

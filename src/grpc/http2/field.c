@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 #include <strings.h>
 

@@ -4,7 +4,7 @@
  * table, or, decoded, from `text`. An incomplete field is read again from its beginning. */
 
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum { KEPT_TEXT = 512, MAX_SHIFT = 28 };
 

@@ -6,7 +6,7 @@
 
 #include "base/text/str.h"
 #include "grpc/http2/http2.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum {
     MAX_REMEMBERED = 1024, /* bytes of a field; larger ones would push out the rest */

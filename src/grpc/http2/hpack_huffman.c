@@ -7,7 +7,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum { END = 256, N_SYMBOLS = 257, LONGEST = 30, SHORTEST = 5, MAX_PADDING = 7 };
 

@@ -3,7 +3,7 @@
 /* The fields that everybody knows (RFC 7541, appendix A), and those that a connection remembers. */
 
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 /* ---- those that everybody knows ----------------------------------------------------------- */
 

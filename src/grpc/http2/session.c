@@ -10,11 +10,11 @@
  * Output: session_output.c, by grpc_session_pull().
  */
 
+#include "grpc/http2/session.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
 
 /* Until the peer has sent how many streams it takes. */
 enum { PEER_STREAMS_AT_FIRST = 100 };

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum { KEPT_PAYLOAD = 256 }; /* memory for the next frame that comes in two pieces */
 

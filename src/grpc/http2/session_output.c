@@ -10,7 +10,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 
 enum {
     LEAST = 2 * GRPC_H2_U32_FRAME_BYTES, /* space with which a stream begins to send */

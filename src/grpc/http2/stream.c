@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/message.h"
 
 /* A call that is used again keeps small buffers; large ones are rare. */

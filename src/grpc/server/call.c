@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/server/internal.h"
 
 /* ---- what the client said ------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/message.h"
 #include "grpc/server/internal.h"
 

@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/server/internal.h"
 
 static struct grpc_call *call_of(struct grpc_stream *stream)

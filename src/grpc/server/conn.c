@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/server/internal.h"
 
 static const uint8_t preface[4] = {'P', 'R', 'I', ' '};

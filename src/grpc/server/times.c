@@ -3,7 +3,7 @@
 /* The timers of a connection: pings, idle time, age, stalled calls. */
 
 #include "base/clock.h"
-#include "grpc/http2/internal.h"
+#include "grpc/http2/session.h"
 #include "grpc/server/internal.h"
 
 enum {

@@ -6,7 +6,7 @@
 
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "cli/turn/turn.h"
+#include "cli/terminal/terminal.h"
 #include "json/json.h"
 
 enum {
@@ -60,7 +60,7 @@ static unsigned width_of(const char *text, size_t n)
     return is_in_ranges(wide, sizeof(wide) / sizeof(wide[0]), c) ? 2 : 1;
 }
 
-unsigned turn_text_width(peg_str text)
+unsigned cli_text_width(peg_str text)
 {
     unsigned width = 0;
     size_t i = 0;
@@ -76,9 +76,9 @@ unsigned turn_text_width(peg_str text)
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
-/* A line of the terminal that is not written yet. Owned by turn_put_text(). */
+/* A line of the terminal that is not written yet. Owned by cli_put_text(). */
 struct row {
-    const struct turn_text *how;
+    const struct cli_text *how;
     struct peg__buf text;
     unsigned width;  /* most columns of the text; 0: any */
     unsigned column; /* where it ends */
@@ -190,7 +190,7 @@ static void put_tab(struct row *row)
     while (row->column % TAB);
 }
 
-void turn_put_text(const struct turn_text *how, peg_str text)
+void cli_put_text(const struct cli_text *how, peg_str text)
 {
     struct row row = {.how = how, .text = PEG__BUF(how->out->max), .is_first = true};
     size_t i = 0;
@@ -217,7 +217,7 @@ void turn_put_text(const struct turn_text *how, peg_str text)
     peg__buf_free(&row.text);
 }
 
-void turn_put_count(struct peg__buf *out, uint64_t number)
+void cli_put_count(struct peg__buf *out, uint64_t number)
 {
     char digits[24];
     const int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)number);

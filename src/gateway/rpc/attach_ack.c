@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/attach/attached.h"
+#include "gateway/rpc/attached.h"
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 

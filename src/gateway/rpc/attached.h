@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_GATEWAY_ATTACH_ATTACHED_H
-#define PEG_GATEWAY_ATTACH_ATTACHED_H
+#ifndef PEG_GATEWAY_RPC_ATTACHED_H
+#define PEG_GATEWAY_RPC_ATTACHED_H
 
 /* One Attach stream, in the arena of its RPC. */
 

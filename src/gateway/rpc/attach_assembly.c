@@ -10,8 +10,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "gateway/access/access.h"
-#include "gateway/attach/attached.h"
 #include "gateway/calls/call.h"
+#include "gateway/rpc/attached.h"
 
 struct gw_assembly *gw_assembly_find(const struct gw_attached *attached, const struct bus_id *id,
                                      uint32_t attempt)

@@ -8,9 +8,9 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/attach/attached.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
+#include "gateway/rpc/attached.h"
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 

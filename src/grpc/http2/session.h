@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_GRPC_HTTP2_INTERNAL_H
-#define PEG_GRPC_HTTP2_INTERNAL_H
+#ifndef PEG_GRPC_HTTP2_SESSION_H
+#define PEG_GRPC_HTTP2_SESSION_H
 
 #include "base/list.h"
 #include "base/mem.h"
