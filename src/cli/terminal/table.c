@@ -5,7 +5,6 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "cli/terminal/terminal.h"
 #include "json/json.h"
 
 enum {

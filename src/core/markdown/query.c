@@ -3,9 +3,9 @@
 /* What a Markdown artifact can be asked. The answers are made in markdown_answer.c and
  * markdown_content.c from the index, which is the artifact's parsed form. */
 
+#include "core/artifact/query.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "core/artifact/query.h"
 #include "core/markdown/markdown.h"
 #include "json/json.h"
 
