@@ -16,7 +16,7 @@
 #include "pegboard/cleanup.h"
 #include "pegboard/clock.h"
 #include "turn/block.h"
-#include "turn/loop/host.h"
+#include "turn/host.h"
 
 /* As PEG_ARG, but no more than a sentence can bear. */
 #define SHOWN(s) (int)((s).len < 64 ? (s).len : 64), (s).ptr

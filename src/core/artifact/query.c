@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "pegboard/call.h"
+#include "core/run/run.h"
 
 /* Of this thread: a machine that does other work takes nothing from a query's time. */
 static int64_t cpu_ns(void)

@@ -14,7 +14,7 @@
 
 #include "pegboard/turn_file.h"
 
-/* The calls of a turn that came before, see turn/loop/call_match.h. */
+/* The calls of a turn that came before, see turn/call_match.h. */
 struct peg__call_match;
 
 struct peg__block_write {

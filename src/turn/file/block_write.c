@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/text/str.h"
 #include "turn/block.h"
+#include "turn/call_match.h"
 #include "turn/file/result.h"
-#include "turn/loop/call_match.h"
 #include "json/json.h"
 
 /* ---- names --------------------------------------------------------------------------- */

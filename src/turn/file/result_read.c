@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
+#include "turn/call_match.h"
 #include "turn/file/result.h"
-#include "turn/loop/call_match.h"
 #include "json/json.h"
 
 static bool is_text(const peg_json *value)

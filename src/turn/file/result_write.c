@@ -2,8 +2,8 @@
 
 #include "base/text/str.h"
 #include "core/run/run.h"
+#include "turn/call_match.h"
 #include "turn/file/result.h"
-#include "turn/loop/call_match.h"
 #include "json/json.h"
 
 peg_str peg__expected_name(const peg_block *call)

@@ -13,9 +13,9 @@
 #include "base/text/str.h"
 #include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
+#include "turn/call_match.h"
 #include "turn/file/block.h"
 #include "turn/file/input.h"
-#include "turn/loop/call_match.h"
 #include "turn/turn.h"
 #include "json/json.h"
 

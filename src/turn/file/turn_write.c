@@ -5,9 +5,9 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/yaml.h"
+#include "turn/call_match.h"
 #include "turn/file/block.h"
 #include "turn/file/fields.h"
-#include "turn/loop/call_match.h"
 #include "turn/turn.h"
 #include "json/json.h"
 

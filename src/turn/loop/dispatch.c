@@ -20,7 +20,7 @@
 #include "core/context/context.h"
 #include "core/registry/registry.h"
 #include "turn/definitions.h"
-#include "turn/loop/host.h"
+#include "turn/host.h"
 #include "turn/loop/pipeline.h"
 #include "turn/store/storage.h"
 #include "turn/turn.h"

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "turn/host.h"
 #include "turn/loop/dispatch.h"
-#include "turn/loop/host.h"
 
 struct peg_subscription {
     peg_status (*fn)(void *user);

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "turn/loop/host.h"
+#include "turn/host.h"
 
 /* One run of a pipeline; on the stack of peg__pipeline_run(). */
 struct peg__pipeline_run {

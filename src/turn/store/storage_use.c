@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text/str.h"
-#include "turn/loop/host.h"
+#include "turn/host.h"
 #include "turn/store/storage.h"
 #include "turn/turn.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/loop/call_match.h"
+#include "turn/call_match.h"
 
 struct entry {
     const peg_block *call;

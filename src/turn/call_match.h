@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_TURN_LOOP_CALL_MATCH_H
-#define PEG_TURN_LOOP_CALL_MATCH_H
+#ifndef PEG_TURN_CALL_MATCH_H
+#define PEG_TURN_CALL_MATCH_H
 
 /*
  * Which call a result answers when it only tells the provider's call id, which may repeat: the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_TURN_LOOP_HOST_H
-#define PEG_TURN_LOOP_HOST_H
+#ifndef PEG_TURN_HOST_H
+#define PEG_TURN_HOST_H
 
 /*
  * Errors of a host's callbacks. A callback may fail without a word, or with half an error; what
