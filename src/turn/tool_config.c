@@ -23,7 +23,8 @@ struct member {
 };
 
 #define AT(field) offsetof(peg_tool_config, field)
-#define RETRY_CONFIG "/retry_config"
+#define RETRY_MEMBER "retry_config"
+#define RETRY_CONFIG "/" RETRY_MEMBER
 
 /* In the order in which they are written; "retry_config" comes last. */
 static const struct member members[] = {
@@ -172,7 +173,7 @@ static peg_status read_members(const struct member *table, const peg_json *objec
 
 static peg_status read_config(const peg_json *object, peg_tool_config *config, peg_error *reterr)
 {
-    const peg_json *retry = find_member(object, RETRY_CONFIG + 1);
+    const peg_json *retry = find_member(object, RETRY_MEMBER);
     const peg_status status = read_members(members, object, config, reterr);
 
     if (status || !retry)
@@ -263,7 +264,7 @@ static void add_member(peg_json_builder *b, const struct member *member,
 
 static bool is_ours(const struct member *table, peg_str key)
 {
-    if (table == members && peg__str_is(key, RETRY_CONFIG + 1))
+    if (table == members && peg__str_is(key, RETRY_MEMBER))
         return true;
     for (; table->where; table++) {
         if (peg__str_is(key, name_of(table)))
@@ -301,11 +302,11 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
     peg_json_open_object(b);
     for (const struct member *member = members; member->where; member++)
         add_member(b, member, config);
-    peg_json_add_key(b, peg__str(RETRY_CONFIG + 1));
+    peg_json_add_key(b, peg__str(RETRY_MEMBER));
     peg_json_open_object(b);
     for (const struct member *member = retry_members; member->where; member++)
         add_member(b, member, config);
-    add_others(b, old ? peg_json_get(old, RETRY_CONFIG + 1) : NULL, retry_members);
+    add_others(b, old ? peg_json_get(old, RETRY_MEMBER) : NULL, retry_members);
     peg_json_close(b);
     add_others(b, old, members);
     peg_json_close(b);
