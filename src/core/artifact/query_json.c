@@ -545,7 +545,7 @@ static const peg_artifact_query queries[] = {
 
 static peg_status parse(peg_artifact *artifact, void **ret_parsed, peg_error *reterr)
 {
-    struct peg__records *records;
+    struct peg__records *records = NULL;
     peg_str bytes;
     peg_status status = peg_artifact_bytes(artifact, &bytes, reterr);
 

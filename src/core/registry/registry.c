@@ -360,10 +360,14 @@ peg_status peg_registry_select(peg_registry *registry, const char *const *names,
     if (status)
         return status;
     tools = peg__alloc_zero(n ? n : 1, sizeof(peg_tool *));
-    status = tools ? find_all(&layers, names, n, tools, reterr) : peg__fail_nomem(reterr);
+    if (!tools) {
+        peg__layers_free(&layers);
+        return peg__fail_nomem(reterr);
+    }
+    status = find_all(&layers, names, n, tools, reterr);
     if (!status)
         status = peg_registry_new(tools, n, &selected, reterr);
-    if (!status)
+    if (selected)
         status = hide_as(&layers, selected, names, n, reterr);
     peg__free(tools);
     peg__layers_free(&layers);
