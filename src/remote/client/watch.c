@@ -223,7 +223,7 @@ static peg_status copy_watch_tags(peg_watch *watch, const char *const *tags, peg
     watch->tags = peg__arena_alloc(&watch->arena, (watch->n_tags + 1) * sizeof(*watch->tags));
     if (!watch->tags)
         return peg__fail_nomem(reterr);
-    for (size_t i = 0; i < watch->n_tags; i++) {
+    for (size_t i = 0; tags && i < watch->n_tags; i++) {
         watch->tags[i] = peg__arena_copy(&watch->arena, peg__str(tags[i]));
         if (!watch->tags[i])
             return peg__fail_nomem(reterr);
