@@ -276,16 +276,23 @@ static void tell_ten_thousand(size_t name_len, size_t n_owners, struct peg__buf 
 /* The sum of the samples of a family that have this at the end of their labels. */
 static double sum_of(const struct peg__buf *out, const char *family, const char *labels)
 {
+    const char *const end = out->ptr + out->len;
     const char *at = out->ptr;
     double sum = 0;
 
-    while ((at = strstr(at, family))) {
-        const size_t len = strcspn(at, "\n");
-        const char *end = memmem(at, len, labels, strlen(labels));
+    /* With lengths: a sanitizer measures a whole string at each call that takes one. */
+    while ((at = memmem(at, (size_t)(end - at), family, strlen(family)))) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        const char *label = memmem(at, (size_t)(line_end - at), labels, strlen(labels));
 
-        if (at > out->ptr && at[-1] == '\n' && end)
-            sum += strtod(end + strlen(labels), NULL);
-        at += len;
+        if (at > out->ptr && at[-1] == '\n' && label) {
+            char number[32] = "";
+
+            label += strlen(labels);
+            memcpy(number, label, (size_t)(line_end - label) % sizeof(number));
+            sum += strtod(number, NULL);
+        }
+        at = line_end;
     }
     return sum;
 }
