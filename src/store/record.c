@@ -34,13 +34,12 @@ peg_status store_check_record(const peg_store_record *record, peg_error *reterr)
     return PEG_OK;
 }
 
-peg_status store_check_revision(const peg_store_record *record, uint64_t standing,
-                                peg_error *reterr)
+peg_status store_check_revision(const peg_store_record *record, uint64_t current, peg_error *reterr)
 {
-    if (record->revision > standing)
+    if (record->revision > current)
         return PEG_OK;
     return peg__fail(reterr, PEG_ESTATE, "E_STORE_REVISION",
                      "revision %" PRIu64 " of '%.*s' stands in the store, so revision %" PRIu64
                      " is not kept: read the record again and give the change a greater one",
-                     standing, PEG_ARG(shown(record->name)), record->revision);
+                     current, PEG_ARG(shown(record->name)), record->revision);
 }

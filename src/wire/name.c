@@ -78,16 +78,16 @@ static bool is_plain_text(peg_str text)
     return true;
 }
 
-peg_status wire_check_id(peg_str text, const char *what, peg_error *reterr)
+peg_status wire_check_id(peg_str id, const char *what, peg_error *reterr)
 {
     char shown[WIRE_PRINTABLE];
 
-    if (!text.len)
+    if (!id.len)
         return peg__fail(reterr, PEG_EINVAL, "E_NAME",
                          "%s is empty: give it at least one character", what);
-    if (text.len <= PEG_LIMIT_GATEWAY_ID_BYTES && is_plain_text(text))
+    if (id.len <= PEG_LIMIT_GATEWAY_ID_BYTES && is_plain_text(id))
         return PEG_OK;
-    wire_printable(text, shown);
+    wire_printable(id, shown);
     return peg__fail(reterr, PEG_EINVAL, "E_NAME",
                      "%s '%s' cannot be taken: use 1 to %d bytes of UTF-8 without control "
                      "characters (PEG_LIMIT_GATEWAY_ID_BYTES)",

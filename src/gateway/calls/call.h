@@ -161,22 +161,22 @@ peg_str gw_claim_token_owner(const struct peg__blob *mark, struct bus_address *r
 /* Is it a driver's, not a provider's? */
 bool gw_claim_token_is_coordinator(peg_str who);
 
-/* ---- quota.c: whose calls take how much of what the desk has ---- */
+/* ---- quota.c: whose calls take how much of what a loop has ---- */
 
-peg_status gw_quotas_init(struct gw_calls *desk) PEG_MUST_USE; /* PEG_ENOMEM */
-void gw_quotas_destroy(struct gw_calls *desk);
-/* The key of a principal's quotas; 0 if principals are not told apart. */
-uint16_t gw_calls_quota_key(const struct gw_calls *desk, peg_str principal);
-/* Of whoever a toolset belongs to, for letters. */
-uint64_t gw_calls_owner_hash(const struct gw_calls *desk, const struct gw_toolset *toolset);
+peg_status gw_quotas_init(struct gw_calls *calls) PEG_MUST_USE; /* PEG_ENOMEM */
+void gw_quotas_destroy(struct gw_calls *calls);
+/* The key of a principal's quotas; 0 without authentication. */
+uint16_t gw_calls_quota_key(const struct gw_calls *calls, peg_str principal);
+/* Of the owner of a toolset, for messages. */
+uint64_t gw_calls_owner_hash(const struct gw_calls *calls, const struct gw_toolset *toolset);
 /* Why one more call, with so much of a large request, may not begin; NULL: there is room. */
-const char *gw_quota_reject_call(const struct gw_calls *desk, uint16_t account, size_t large_bytes);
+const char *gw_quota_reject_call(const struct gw_calls *calls, uint16_t key, size_t large_bytes);
 /* Is there room for one who begins nothing, and waits for a call that stands? */
-bool gw_quota_has_wait(const struct gw_calls *desk, uint16_t account);
+bool gw_quota_has_wait(const struct gw_calls *calls, uint16_t key);
 /* Likewise for a provider, for a call that one lists, and for one who watches, with so many. */
-const char *gw_quota_reject_provider(const struct gw_calls *desk, uint16_t account);
-const char *gw_quota_reject_report(const struct gw_calls *desk, uint16_t account);
-const char *gw_quota_reject_watch(const struct gw_calls *desk, uint16_t account);
+const char *gw_quota_reject_provider(const struct gw_calls *calls, uint16_t key);
+const char *gw_quota_reject_report(const struct gw_calls *calls, uint16_t key);
+const char *gw_quota_reject_watch(const struct gw_calls *calls, uint16_t key);
 /* One that goes gives back what it took. */
 void gw_quota_count_call(const struct gw_call *call, bool is_here);
 void gw_quota_take_bytes(struct gw_call *call, size_t large_bytes);
