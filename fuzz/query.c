@@ -145,8 +145,7 @@ static struct answer ask(const struct question *q, peg_artifact *artifact, peg_c
         REQUIRE(call.answer.cause && strncmp(call.answer.cause, "E_", 2) == 0, "it has a code");
         REQUIRE(call.answer.text.len > 0, "it has words");
         answer.failed = true;
-        answer.took_too_long = strcmp(call.answer.cause, "E_QUERY_MATCH_LIMIT") == 0 ||
-                               strcmp(call.answer.cause, "E_QUERY_TIME") == 0;
+        answer.took_too_long = strcmp(call.answer.cause, "E_QUERY_LIMIT") == 0;
     }
     REQUIRE(call.answer.text.len <= MAX_RESULT, "%zu bytes", call.answer.text.len);
     REQUIRE(peg__utf8_is_valid(peg__buf_view(&call.answer.text)), "%s", call.answer.text.ptr);

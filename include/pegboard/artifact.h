@@ -46,7 +46,7 @@ PEG_API extern const peg_artifact_kind peg_artifact_text;
 PEG_API extern const peg_artifact_kind peg_artifact_json;
 PEG_API extern const peg_artifact_kind peg_artifact_markdown;
 
-/* PEG_EINVAL (E_INVALID_ARTIFACT_KIND) for a kind that cannot work, with the field as `where`
+/* PEG_EINVAL (E_INVALID_ARGUMENT) for a kind that cannot work, with the field as `where`
  * ("/queries/2/properties", "/base/name"). Names are [A-Za-z0-9_.-]{1,64}, those of queries a
  * tool's and each only once, bases included; at most 64 queries, 16 kinds in a chain. */
 PEG_API PEG_MUST_USE peg_status peg_artifact_kind_check(const peg_artifact_kind *kind,
@@ -55,7 +55,7 @@ PEG_API PEG_MUST_USE peg_status peg_artifact_kind_check(const peg_artifact_kind 
 PEG_API bool peg_artifact_kind_is(const peg_artifact_kind *kind, const peg_artifact_kind *base);
 
 /* References the reader. kind NULL means text; another is checked, but the schemas of its queries
- * are not compiled. PEG_EINVAL (E_NOT_A_SPOOL_READER, E_INVALID_ARTIFACT_KIND), PEG_ENOMEM. */
+ * are not compiled. PEG_EINVAL (E_NOT_A_SPOOL_READER, E_INVALID_ARGUMENT), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_artifact_new(const peg_artifact_kind *kind, peg_reader *reader,
                                                  peg_artifact **ret_artifact, peg_error *reterr);
 PEG_API peg_artifact *peg_artifact_ref(peg_artifact *artifact);
@@ -89,8 +89,8 @@ typedef size_t (*peg_token_fn)(peg_str text, void *user);
 
 /* "gpt2", "r50k_base", "p50k_base", "p50k_edit", "cl100k_base", "o200k_base", "gemini", "llama2",
  * "claude" are there; registering one of them replaces it. Process-wide, any thread; names
- * [a-z0-9_.-]{1,64}, at most 64 of them (E_TOKENS_NAME, E_TOKENS_FULL). fn NULL removes what was
- * registered, if anything; an estimate that runs meanwhile may still use it. */
+ * [a-z0-9_.-]{1,64}, at most 64 of them (E_INVALID_ARGUMENT, E_REGISTRY_FULL). fn NULL removes what
+ * was registered, if anything; an estimate that runs meanwhile may still use it. */
 PEG_API PEG_MUST_USE peg_status peg_token_counter_register(const char *encoding, peg_token_fn fn,
                                                            void *user, peg_error *reterr);
 /* PEG_ENOTFOUND (E_TOKENS_UNKNOWN) lists the encodings there are. */

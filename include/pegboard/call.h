@@ -42,7 +42,7 @@ PEG_API peg_status peg_call_fail(peg_call *call, const char *fmt, ...) PEG_PRINT
 PEG_API peg_status peg_call_fail_with(peg_call *call, const peg_error *error);
 
 /* Data for the host beside the result, never shown to the model. All three are required, data is
- * copied. Malformed server-data voids the result: the call fails with E_TOOL_SERVER_DATA. */
+ * copied. Malformed server-data voids the result: the call fails with E_TOOL_OUTPUT_INVALID. */
 PEG_API peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char *audience,
                                             const peg_json *data);
 

@@ -34,7 +34,7 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_with_cancel(peg_ctx *parent, peg_ctx **r
 PEG_API PEG_MUST_USE peg_status peg_ctx_with_deadline(peg_ctx *parent, int64_t ms,
                                                       peg_ctx **ret_ctx, peg_error *reterr);
 /* Set it before a deadline: a deadline is a moment of the clock it was made with. PEG_ESTATE
- * (E_CTX_DEADLINE_SET) otherwise. The clock is borrowed and outlives the context. */
+ * (E_WRONG_STATE) otherwise. The clock is borrowed and outlives the context. */
 PEG_API PEG_MUST_USE peg_status peg_ctx_with_clock(peg_ctx *parent, const peg_clock *clock,
                                                    peg_ctx **ret_ctx, peg_error *reterr);
 /* One more listener; those of the parent still hear, after it. */

@@ -32,8 +32,8 @@ typedef struct peg_envelope {
 /*
  * Wraps a body. Attribute values are escaped. Inside the body the '<' of anything that could be
  * taken for a tag of an envelope or of system_instructions becomes "&lt;", and bytes that are no
- * UTF-8 become U+FFFD; all else stays as it is. PEG_EINVAL (E_ENVELOPE) with the field as `where`,
- * PEG_EIO (E_NO_RANDOMNESS), PEG_ELIMIT beyond 256 MiB, PEG_ENOMEM.
+ * UTF-8 become U+FFFD; all else stays as it is. PEG_EINVAL (E_INVALID_ARGUMENT) with the field as
+ * `where`, PEG_EIO (E_NO_RANDOMNESS), PEG_ELIMIT beyond 256 MiB, PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_envelope_wrap(const peg_envelope *envelope, peg_str body,
                                                   char **ret_text, size_t *ret_len,
@@ -60,10 +60,11 @@ typedef struct peg_render_options {
  *
  * Text and whole artifacts, of failed calls too, are trusted if the tool was when the call ran, if
  * it is not gone and, where options name it, if it still is. That a tool is gone which was trusted
- * is logged (E_RENDER_TOOL_GONE). Media has its own trust, but none where the tool is gone.
+ * is logged (E_TOOL_NOT_FOUND). Media has its own trust, but none where the tool is gone.
  *
  * options may be NULL. PEG_EIO, PEG_ELIMIT where what has to be shown whole cannot be read,
- * PEG_EIO (E_NO_RANDOMNESS), PEG_ENOTFOUND (E_TOKENS_UNKNOWN), PEG_EINVAL (E_RENDER), PEG_ENOMEM.
+ * PEG_EIO (E_NO_RANDOMNESS), PEG_ENOTFOUND (E_TOKENS_UNKNOWN), PEG_EINVAL (E_INVALID_ARGUMENT),
+ * PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_render_result(const peg_record *record,
                                                   const peg_render_options *options,

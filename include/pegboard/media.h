@@ -71,7 +71,7 @@ typedef struct peg_media_def {
 #define PEG_MEDIA_DEF_INIT .size = sizeof(peg_media_def)
 
 /* PEG_EINVAL (E_INVALID_INITIAL_MEDIA_VALUE) with the field as `where` ("/tier", "/notes/0/name");
- * PEG_ELIMIT (E_MEDIA_TOO_LARGE) beyond 64 notes or 8 MiB of strings; PEG_ENOMEM. */
+ * PEG_ELIMIT (E_TEXT_TOO_LARGE) beyond 64 notes or 8 MiB of strings; PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media,
                                               peg_error *reterr);
 /* Tier and hazard as they must be for where the media came from; those of *def are ignored. The

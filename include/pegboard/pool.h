@@ -39,7 +39,7 @@ typedef struct peg_pool_options {
 } peg_pool_options;
 #define PEG_POOL_OPTIONS_INIT .size = sizeof(peg_pool_options)
 
-/* options may be NULL. PEG_EINVAL (E_POOL_OPTIONS, `where` names the option), PEG_EIO
+/* options may be NULL. PEG_EINVAL (E_INVALID_ARGUMENT, `where` names the option), PEG_EIO
  * (E_POOL_THREAD: the system refused the first thread), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_pool_new(const peg_pool_options *options, peg_pool **ret_pool,
                                              peg_error *reterr);

@@ -27,7 +27,7 @@ typedef struct peg_reader_ops {
     void (*free)(void *user);
 } peg_reader_ops;
 
-/* PEG_EINVAL (E_NOT_A_READER) if a required function is missing; PEG_ENOMEM. *ops is copied. On
+/* PEG_EINVAL (E_INVALID_ARGUMENT) if a required function is missing; PEG_ENOMEM. *ops is copied. On
  * failure free is not called. */
 PEG_API PEG_MUST_USE peg_status peg_reader_new(const peg_reader_ops *ops, void *user,
                                                peg_reader **ret_reader, peg_error *reterr);
@@ -35,14 +35,14 @@ PEG_API PEG_MUST_USE peg_status peg_reader_new(const peg_reader_ops *ops, void *
 PEG_API PEG_MUST_USE peg_status peg_reader_from_bytes(peg_str bytes, peg_reader **ret_reader,
                                                       peg_error *reterr);
 /* Over a regular file as it is now: opened here, read later, so it may be renamed, replaced or
- * removed meanwhile. One that got shorter in place fails to be read. PEG_EIO (E_READER_FILE). */
+ * removed meanwhile. One that got shorter in place fails to be read. PEG_EIO (E_FILE). */
 PEG_API PEG_MUST_USE peg_status peg_reader_from_file(const char *path, peg_reader **ret_reader,
                                                      peg_error *reterr);
 PEG_API peg_reader *peg_reader_ref(peg_reader *reader);
 PEG_API peg_reader *peg_reader_unref(peg_reader *reader);
 
 /* *ret_n is less than n only at the end, 0 beyond it. Fails as the host's function does, and with
- * PEG_EHOST (E_READER) if that breaks its contract; PEG_EIO (E_READER_FILE) for files. */
+ * PEG_EHOST (E_CALLBACK) if that breaks its contract; PEG_EIO (E_FILE) for files. */
 PEG_API PEG_MUST_USE peg_status peg_reader_read_at(peg_reader *reader, uint64_t offset,
                                                    void *buffer, size_t n, size_t *ret_n,
                                                    peg_error *reterr);

@@ -11,7 +11,7 @@
  * the same for one tool and for ten thousand, and shares nothing that a change could reach.
  *
  * A tool or a source that is NULL, and a policy that does not exist, are PEG_EINVAL
- * (E_REGISTRY_ARGUMENT).
+ * (E_INVALID_ARGUMENT).
  */
 
 #include <pegboard/tool.h>
@@ -87,7 +87,7 @@ PEG_API PEG_MUST_USE peg_status peg_registry_merge(peg_registry *const *sources,
                                                    peg_collision policy,
                                                    peg_registry **ret_registry, peg_error *reterr);
 /* A new registry of exactly these tools of another, in this order, with their hidden marks.
- * PEG_ENOTFOUND (E_TOOL_NOT_REGISTERED) names the first that is not there; PEG_EEXISTS for a name
+ * PEG_ENOTFOUND (E_TOOL_NOT_FOUND) names the first that is not there; PEG_EEXISTS for a name
  * that is given twice. */
 PEG_API PEG_MUST_USE peg_status peg_registry_select(peg_registry *registry,
                                                     const char *const *names, size_t n,

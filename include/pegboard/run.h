@@ -43,7 +43,7 @@ typedef struct peg_run_hooks {
                                  peg_json_doc **ret_masked, void *user, peg_error *reterr);
     /* Last word before the handler: *ret_args, if set, replaces the arguments (credentials put in;
      * the schema is not asked again) and is taken over; it must be an object. Failing refuses the
-     * call (E_TOOL_REFUSED). */
+     * call (E_TOOL_NOT_ALLOWED). */
     peg_status (*pre_execute)(peg_call *call, const peg_json *args, peg_json_doc **ret_args,
                               void *user, peg_error *reterr);
     void (*on_start)(const peg_call *call, void *user);
@@ -94,9 +94,9 @@ typedef struct peg_run_options {
 
 /*
  * Runs a call on the context's registry and gives its record. options may be NULL. Errors:
- * PEG_EINVAL (E_INVALID_REQUEST, `where` names the field) before anything has happened; PEG_ENOMEM,
- * PEG_EIO (a system without randomness), and what the spool store fails with, such as PEG_ELIMIT
- * (E_SPOOL_FULL). The handler has then perhaps run.
+ * PEG_EINVAL (E_INVALID_ARGUMENT, `where` names the field) before anything has happened;
+ * PEG_ENOMEM, PEG_EIO (a system without randomness), and what the spool store fails with, such as
+ * PEG_ELIMIT (E_SPOOL_FULL). The handler has then perhaps run.
  */
 PEG_API PEG_MUST_USE peg_status peg_call_run(peg_ctx *ctx, const peg_call_request *request,
                                              const peg_run_options *options,

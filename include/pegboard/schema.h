@@ -44,7 +44,7 @@ typedef struct peg_schema_docs peg_schema_docs;
 PEG_API peg_schema_docs *peg_schema_docs_new(void);
 PEG_API peg_schema_docs *peg_schema_docs_free(peg_schema_docs *docs);
 /* Copies the document. `uri` is absolute, without fragment; embedded resources are
- * found by their $id. PEG_EINVAL (E_SCHEMA_URI), PEG_EEXISTS (E_SCHEMA_URI_TAKEN), PEG_ELIMIT
+ * found by their $id. PEG_EINVAL (E_INVALID_ARGUMENT), PEG_EEXISTS (E_SCHEMA_URI_TAKEN), PEG_ELIMIT
  * (E_SCHEMA_TOO_LARGE), PEG_ENOMEM; the set is then as before. */
 PEG_API PEG_MUST_USE peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_str uri,
                                                     const peg_json *schema, peg_error *reterr);
@@ -71,7 +71,7 @@ typedef struct peg_schema peg_schema;
  * be NULL. Errors: PEG_ESCHEMA (E_SCHEMA_KEYWORD, E_SCHEMA_REF, E_SCHEMA_DIALECT,
  * E_SCHEMA_URI_TAKEN) with `where` pointing into the
  * schema, PEG_EPARSE for text that is not JSON or names a member twice, PEG_ELIMIT
- * (E_SCHEMA_TOO_LARGE, E_SCHEMA_TOO_DEEP), PEG_ENOMEM.
+ * (E_SCHEMA_TOO_LARGE), PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_schema_compile(peg_str text, const peg_schema_options *options,
                                                    peg_schema **ret_schema, peg_error *reterr);

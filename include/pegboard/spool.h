@@ -26,7 +26,7 @@ typedef struct peg_spool_ops {
     void (*free)(void *user); /* may be NULL */
 } peg_spool_ops;
 
-/* PEG_EINVAL (E_SPOOL_STORE) names every function that is missing. *ops is copied. */
+/* PEG_EINVAL (E_INVALID_ARGUMENT) names every function that is missing. *ops is copied. */
 PEG_API PEG_MUST_USE peg_status peg_spool_store_new(const peg_spool_ops *ops, void *user,
                                                     peg_spool_store **ret_store, peg_error *reterr);
 /* In memory. max_bytes of all keys together, 0 means 256 MiB; more, or more than a million keys, is
@@ -38,13 +38,13 @@ PEG_API PEG_MUST_USE peg_status peg_spool_memory_new(size_t max_bytes, peg_spool
  * into it, and it must be no symbolic link. A write is there whole or not at all, also after a
  * crash. Files stay when the store is freed, and a store opened on the directory later has them.
  * max_bytes as above; several stores on one directory count apart. Each reader is an open file.
- * PEG_EIO (E_SPOOL_FILE). */
+ * PEG_EIO (E_FILE). */
 PEG_API PEG_MUST_USE peg_status peg_spool_file_new(const char *directory, size_t max_bytes,
                                                    peg_spool_store **ret_store, peg_error *reterr);
 PEG_API peg_spool_store *peg_spool_store_ref(peg_spool_store *store);
 PEG_API peg_spool_store *peg_spool_store_unref(peg_spool_store *store);
 
-/* Keys are 1 to 256 bytes of anything; PEG_EINVAL (E_SPOOL_KEY) otherwise. */
+/* Keys are 1 to 256 bytes of anything; PEG_EINVAL (E_INVALID_ARGUMENT) otherwise. */
 PEG_API PEG_MUST_USE peg_status peg_spool_write(peg_spool_store *store, peg_str key, peg_str bytes,
                                                 peg_reader **ret_reader, peg_error *reterr);
 /* *ret_reader is NULL if there is no such key. */

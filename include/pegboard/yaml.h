@@ -23,8 +23,8 @@ extern "C" {
 /* options as for peg_json_parse. What aliases and merges expand to is counted as it
  * is held in memory (16 bytes a value and its text) and bounded by max_bytes too.
  * Errors: PEG_EPARSE (E_YAML_SYNTAX; E_YAML_UNSUPPORTED for YAML that JSON cannot express;
- * E_YAML_DUPLICATE_KEY) with offset, line and column; PEG_ELIMIT (E_YAML_TOO_LARGE,
- * E_YAML_TOO_DEEP); PEG_ENOMEM. */
+ * E_JSON_DUPLICATE_KEY) with offset, line and column; PEG_ELIMIT (E_JSON_TOO_LARGE,
+ * E_JSON_TOO_DEEP); PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_yaml_parse(peg_str text, const peg_json_options *options,
                                                peg_json_doc **ret_doc, peg_error *reterr);
 

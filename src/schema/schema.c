@@ -98,7 +98,7 @@ static void rename_limit(peg_error *reterr, const peg_schema_options *options, s
                   "the schema has more than max_bytes = %zu bytes; shorten it or raise the limit",
                   options->max_bytes);
     else if (!strcmp(was.code, "E_JSON_TOO_DEEP"))
-        peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_DEEP",
+        peg__fail(reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                   "the schema nests deeper than max_depth = %u subschemas; use $ref to flatten it",
                   options->max_depth);
     reterr->offset = was.offset;

@@ -394,7 +394,7 @@ peg_status peg_offer_middleware(peg_dispatch *dispatch, peg_middleware_next *nex
     peg_status status = PEG_OK;
 
     if (!tool)
-        return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "peg_offer_middleware() needs a tool as its user pointer");
     there = peg_registry_get(registry, peg_cstr(peg_tool_name(tool)));
     if (there != tool)

@@ -49,7 +49,7 @@ static void check_kind_refused(const peg_artifact_kind *kind, const char *where)
     peg_error error;
 
     CHECK_STATUS(peg_artifact_kind_check(kind, &error), PEG_EINVAL, error);
-    CHECK_STR(peg__str(error.code), "E_INVALID_ARTIFACT_KIND");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     CHECK_STR(peg__str(error.where), where);
     CHECK_INT(peg_artifact_kind_check(kind, NULL), PEG_EINVAL);
 }

@@ -301,7 +301,7 @@ static void check_refused(const peg_envelope *envelope, peg_str body, const char
     size_t len = 7;
 
     CHECK_STATUS(peg_envelope_wrap(envelope, body, &text, &len, &error), PEG_EINVAL, error);
-    CHECK_STR(peg__str(error.code), "E_ENVELOPE");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     CHECK_STR(peg__str(error.where), where);
     CHECK(!text);
     CHECK_INT(len, 7);

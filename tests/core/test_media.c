@@ -403,7 +403,7 @@ TEST(media_refuses_more_notes_or_text_than_its_limits)
     def.n_notes = PEG_LIMIT_MEDIA_NOTES + 1;
 
     CHECK_INT(peg_media_new(&def, &media, &error), PEG_ELIMIT);
-    CHECK_STR(peg__str(error.code), "E_MEDIA_TOO_LARGE");
+    CHECK_STR(peg__str(error.code), "E_TEXT_TOO_LARGE");
     CHECK(strstr(error.message, "(media_notes)"));
     def.n_notes--;
     CHECK_INT(peg_media_new(&def, &media, &error), PEG_OK);

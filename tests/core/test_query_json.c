@@ -94,7 +94,7 @@ TEST(text_that_is_no_json_fails_and_says_why)
         struct peg__buf out =
             answer_of(peg__str(cases[i].text), "artifact_json_length", "{}", PEG_EHOST);
 
-        if (strncmp(out.ptr, "E_ARTIFACT_NOT_JSON: ", 21) != 0 || !strstr(out.ptr, cases[i].words))
+        if (strncmp(out.ptr, "E_JSON_SYNTAX: ", 15) != 0 || !strstr(out.ptr, cases[i].words))
             T_FAIL("\"%s\" fails with: %s", cases[i].text, out.ptr);
         peg__buf_free(&out);
     }
@@ -457,7 +457,7 @@ VOLUME_TEST(path_that_takes_too_many_steps_fails)
     out = answer_of(peg__buf_view(&text), "artifact_json_get",
                     "{\"path\":\"$[?$[?@.x || $[?@.y]]]\"}", PEG_EHOST);
 
-    CHECK(strncmp(out.ptr, "E_JSON_PATH_STEPS: ", 19) == 0);
+    CHECK(strncmp(out.ptr, "E_JSON_PATH_LIMIT: ", 19) == 0);
     CHECK(strstr(out.ptr, "PEG_LIMIT_QUERY_STEPS"));
     peg__buf_free(&out);
     peg__buf_free(&text);

@@ -257,7 +257,7 @@ VOLUME_TEST(markdown_with_too_many_blocks_is_refused_by_the_limit)
                                 .args = "{}"},
                   &out),
               PEG_EHOST);
-    CHECK(strstr(out.ptr, "E_MARKDOWN_TOO_LARGE: "));
+    CHECK(strstr(out.ptr, "E_TEXT_TOO_LARGE: "));
     CHECK(strstr(out.ptr, "PEG_LIMIT_MARKDOWN_BLOCKS"));
     peg__buf_free(&out);
     peg__buf_free(&text);

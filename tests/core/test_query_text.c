@@ -400,7 +400,7 @@ TEST(grep_gives_up_on_a_pattern_that_explodes)
             &out),
         PEG_EHOST);
 
-    CHECK(strstr(out.ptr, "E_QUERY_MATCH_LIMIT: "));
+    CHECK(strstr(out.ptr, "E_QUERY_LIMIT: "));
     CHECK(strstr(out.ptr, "PEG_LIMIT_MATCH (10000) at line 1"));
     peg__buf_free(&out);
 }
@@ -440,7 +440,7 @@ TEST(check_ends_a_query_that_takes_too_long)
     query.cpu_until_ns = 0;
     CHECK_INT(peg__query_check(&query, &error), PEG_ELIMIT);
 
-    CHECK_STR(peg__str(error.code), "E_QUERY_TIME");
+    CHECK_STR(peg__str(error.code), "E_QUERY_LIMIT");
     CHECK(strstr(error.message, "PEG_LIMIT_QUERY_MS (5000 ms)"));
 }
 

@@ -59,7 +59,7 @@ TEST(registry_refuses_what_is_no_tool)
     CHECK_INT(peg_registry_new(&none, 1, &registry, &error), PEG_EINVAL);
     registry = registry_of("");
     CHECK_INT(peg_registry_register(registry, NULL, false, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_REGISTRY_ARGUMENT");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     peg_registry_unref(registry);
 }
 

@@ -335,9 +335,9 @@ TEST(absorb_refuses_no_registry_and_no_policy)
     peg_error error;
 
     CHECK_INT(peg_registry_absorb(registry, NULL, PEG_COLLISION_KEEP, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_REGISTRY_ARGUMENT");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     CHECK_INT(peg_registry_absorb(registry, registry, (peg_collision)7, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_REGISTRY_ARGUMENT");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     CHECK_STR(order(registry), "a");
     peg_registry_unref(registry);
 }

@@ -27,7 +27,7 @@ TEST(select_names_what_is_not_registered)
     peg_error error;
 
     CHECK_INT(peg_registry_select(registry, names, 2, &selected, &error), PEG_ENOTFOUND);
-    CHECK_STR(peg__str(error.code), "E_TOOL_NOT_REGISTERED");
+    CHECK_STR(peg__str(error.code), "E_TOOL_NOT_FOUND");
     CHECK(strstr(error.message, "'nope'"));
     CHECK(!selected);
     peg_registry_unref(registry);

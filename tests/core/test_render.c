@@ -158,7 +158,7 @@ TEST(render_warns_of_a_trusted_tool_that_is_gone_and_does_not_trust_its_result)
 
     CHECK(starts(text, "<untrusted_content_"));
     CHECK_INT(heard.n_warnings, 1);
-    CHECK_STR(peg__str(heard.code), "E_RENDER_TOOL_GONE");
+    CHECK_STR(peg__str(heard.code), "E_TOOL_NOT_FOUND");
     CHECK(strstr(heard.message, "'fetch'"));
     CHECK(!strstr(heard.message, "hello"));
     done(text);

@@ -752,7 +752,7 @@ TEST(run_voids_a_result_with_malformed_server_data)
     open_with(&w, "bill", OPEN, add_server_data);
     CHECK_INT(world_call(&w, "bill", "{\"bad\":1}", NULL, &record), PEG_OK);
 
-    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_SERVER_DATA");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_OUTPUT_INVALID");
     CHECK(!peg_record_server_data(record));
     CHECK_CONTAINS(peg_record_text(record), "kind is empty");
     peg_record_unref(record);

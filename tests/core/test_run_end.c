@@ -201,7 +201,7 @@ TEST(server_data_may_be_as_large_as_its_limit_and_no_larger)
 
     check_code_of(&w, (1 << 20) - 1, "");
     check_code_of(&w, 1 << 20, "");
-    check_code_of(&w, (1 << 20) + 1, "E_TOOL_SERVER_DATA");
+    check_code_of(&w, (1 << 20) + 1, "E_TOOL_OUTPUT_INVALID");
     world_close(&w);
 }
 
@@ -251,7 +251,7 @@ TEST(server_data_that_is_too_deep_voids_the_result)
     CHECK_INT(world_add_fn(&w, "give", NULL, give_depths), PEG_OK);
     CHECK_INT(world_call(&w, "give", "{}", NULL, &record), PEG_OK);
 
-    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_SERVER_DATA");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_OUTPUT_INVALID");
     peg_record_unref(record);
     world_close(&w);
 }
@@ -282,7 +282,7 @@ TEST(an_id_that_is_too_long_is_refused_before_anything_happens)
 
         request.tool = peg_cstr("answer");
         CHECK_INT(peg_call_run(w.ctx, &request, NULL, &record, &error), PEG_EINVAL);
-        CHECK_STR(peg__str(error.code), "E_INVALID_REQUEST");
+        CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
         CHECK_STR(peg__str(error.where), cases[i].where);
         CHECK(!record);
     }

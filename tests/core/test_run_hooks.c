@@ -258,7 +258,7 @@ TEST(a_failing_pre_execute_refuses_the_call)
     h.refusal = PEG_EHOST;
     record = host_call(&h);
 
-    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_REFUSED");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_NOT_ALLOWED");
     CHECK_INT(h.n_runs, 0);
     CHECK_STR(peg__str(h.w.log), "");
     host_close(&h, record);
@@ -284,7 +284,7 @@ TEST(a_hook_may_fail_with_words_and_no_code)
     h.hooks.pre_execute = refuse_by_hand;
     record = host_call(&h);
 
-    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_REFUSED");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_NOT_ALLOWED");
     CHECK_STR(peg__str(peg_record_cause(record)), "");
     CHECK_STR(peg_record_text(record), "the tool 'act' was refused: the vault is closed");
     host_close(&h, record);
@@ -309,7 +309,7 @@ TEST(a_handler_never_gets_arguments_that_are_no_object)
     h.hooks.pre_execute = put_a_list;
     record = host_call(&h);
 
-    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_REFUSED");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_NOT_ALLOWED");
     CHECK_CONTAINS(peg_record_text(record), "pre_execute");
     CHECK_INT(h.n_runs, 0);
     host_close(&h, record);
@@ -325,7 +325,7 @@ TEST(a_failing_mask_refuses_the_call)
     h.refusal = PEG_EHOST;
     record = host_call(&h);
 
-    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_REFUSED");
+    CHECK_STR(peg__str(peg_record_code(record)), "E_TOOL_NOT_ALLOWED");
     CHECK_INT(h.n_runs, 0);
     host_close(&h, record);
 }

@@ -572,7 +572,7 @@ TEST(the_smallest_stack_of_a_pool_is_enough_for_calls_of_a_handler)
                          &record),
               PEG_OK);
 
-    CHECK_STR(text_of(record), "E_TOOL_ARGS_UNDECIDED");
+    CHECK_STR(text_of(record), "E_CHECK_UNDECIDED");
     peg_record_unref(record);
     peg_pool_unref(pool);
     world_close(&w);

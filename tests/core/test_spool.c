@@ -142,7 +142,7 @@ TEST(store_refuses_keys_that_are_none)
 
         for (size_t i = 0; i < 3; i++) {
             CHECK_INT(peg_spool_write(w->store, keys[i], a, &reader, &error), PEG_EINVAL);
-            CHECK_STR(peg__str(error.code), "E_SPOOL_KEY");
+            CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
             CHECK_INT(peg_spool_read(w->store, keys[i], &reader, &error), PEG_EINVAL);
             CHECK_INT(peg_spool_remove(w->store, keys[i], NULL, &error), PEG_EINVAL);
             CHECK(!reader);
@@ -484,7 +484,7 @@ static void check_ops_refused(peg_spool_ops ops, const char *missing)
     peg_error error;
 
     CHECK_INT(peg_spool_store_new(&ops, NULL, &store, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_SPOOL_STORE");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     CHECK(strstr(error.message, missing));
     CHECK(!store);
 }
@@ -541,7 +541,7 @@ TEST(host_store_that_fails_is_passed_on)
     CHECK_STR(peg__str(error.code), "E_HOST");
     host.has_words = false;
     CHECK_INT(peg_spool_write(store, a, b, &reader, &error), PEG_EIO);
-    CHECK_STR(peg__str(error.code), "E_SPOOL_STORE");
+    CHECK_STR(peg__str(error.code), "E_CALLBACK");
     CHECK(strstr(error.message, "failed to write"));
     CHECK_INT(peg_spool_read(store, a, &reader, &error), PEG_EIO);
     CHECK(strstr(error.message, "failed to read"));
@@ -561,7 +561,7 @@ TEST(host_store_that_writes_and_hands_out_no_reader_is_broken)
     peg_error error;
 
     CHECK_INT(peg_spool_write(store, a, b, &reader, &error), PEG_EHOST);
-    CHECK_STR(peg__str(error.code), "E_SPOOL_STORE");
+    CHECK_STR(peg__str(error.code), "E_CALLBACK");
     CHECK_INT(peg_spool_read(store, a, &reader, &error), PEG_OK); /* no such key */
     CHECK(!reader);
     peg_spool_store_unref(store);

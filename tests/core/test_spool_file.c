@@ -65,7 +65,7 @@ static void check_not_opened(const char *path, const char *words)
     peg_error error;
 
     CHECK_STATUS(peg_spool_file_new(path, 0, &store, &error), PEG_EIO, error);
-    CHECK_STR(peg__str(error.code), "E_SPOOL_FILE");
+    CHECK_STR(peg__str(error.code), "E_FILE");
     if (!strstr(error.message, words))
         T_FAIL("'%s' does not say '%s'", error.message, words);
     CHECK(!store);
@@ -129,7 +129,7 @@ TEST(file_store_does_not_follow_a_link_that_somebody_put_in_the_place_of_a_key)
     CHECK_INT(symlink(victim, path), 0);
 
     CHECK_INT(peg_spool_read(w.store, a, &reader, &error), PEG_EIO);
-    CHECK_STR(peg__str(error.code), "E_SPOOL_FILE");
+    CHECK_STR(peg__str(error.code), "E_FILE");
     CHECK_INT(put(&w, a, peg__str("hello")), PEG_OK);
     check_key(&w, a, peg__str("hello"));
     CHECK_INT(stat(victim, &about), 0);
@@ -151,7 +151,7 @@ TEST(file_store_says_so_when_something_else_is_in_the_place_of_a_key)
 
     CHECK_INT(peg_spool_read(w.store, a, &reader, &error), PEG_EIO);
     CHECK_INT(peg_spool_write(w.store, a, b, &reader, &error), PEG_EIO);
-    CHECK_STR(peg__str(error.code), "E_SPOOL_FILE");
+    CHECK_STR(peg__str(error.code), "E_FILE");
     CHECK_INT(peg_spool_remove(w.store, a, NULL, &error), PEG_EIO);
     CHECK(!reader);
     CHECK_INT(each_name(&w, NULL), 1); /* the new file was cleared away */
@@ -294,7 +294,7 @@ TEST(file_store_that_cannot_write_leaves_everything_as_it_was)
     limit_file_size(RLIM_INFINITY);
     signal(SIGXFSZ, SIG_DFL);
 
-    CHECK_STR(peg__str(error.code), "E_SPOOL_FILE");
+    CHECK_STR(peg__str(error.code), "E_FILE");
     CHECK(strstr(error.message, "File too large"));
     CHECK(!reader);
     check_key(&w, a, peg__str("old"));

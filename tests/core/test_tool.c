@@ -213,7 +213,7 @@ TEST(tool_refuses_a_kind_that_cannot_work)
     peg_tool_def def = minimal();
 
     def.artifact_kind = &nameless;
-    check_refused(&def, "/artifact_kind/name", "E_INVALID_ARTIFACT_KIND", "name");
+    check_refused(&def, "/artifact_kind/name", "E_INVALID_ARGUMENT", "name");
 }
 
 /* T7 */

@@ -340,7 +340,7 @@ TEST(args_that_cannot_be_decided_are_a_limit_and_no_verdict)
                                    "{\"s\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac\"}");
 
     CHECK_INT(o.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(o.error.code), "E_TOOL_ARGS_UNDECIDED");
+    CHECK_STR(peg__str(o.error.code), "E_CHECK_UNDECIDED");
     CHECK(says(o.error.message, "match_limit"));
     CHECK_STR(peg__str(o.sentence), "");
 }
@@ -361,7 +361,7 @@ TEST(args_too_deep_to_be_filled_are_a_limit)
     peg__buf_free(&args);
 
     CHECK_INT(o.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(o.error.code), "E_TOOL_ARGS_UNDECIDED");
+    CHECK_STR(peg__str(o.error.code), "E_CHECK_UNDECIDED");
     CHECK_STR(peg__str(o.error.cause), "E_SCHEMA_FILL_LIMIT");
 }
 

@@ -181,7 +181,7 @@ TEST(tool_schema_beyond_its_limits_is_refused_by_the_name_of_the_limit)
     def = with_schema("{\"type\":\"object\",\"properties\":{\"a\":{\"properties\":{\"b\":{"
                       "\"properties\":{\"c\":{}}}}}}}");
     def.schema_options = &flat;
-    check_refused(&def, "/input_schema", "E_SCHEMA_TOO_DEEP", "max_depth = 1");
+    check_refused(&def, "/input_schema", "E_SCHEMA_TOO_LARGE", "max_depth = 1");
 }
 
 TEST(tool_output_schema_is_refused_with_its_own_place)

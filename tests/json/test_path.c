@@ -430,13 +430,13 @@ TEST(path_bounds_the_nesting_of_parentheses_and_filters)
     CHECK_STATUS(f.status, PEG_OK, f.error);
     f = find_nested(PEG_LIMIT_PATH_NESTING, "(", "@", ")");
     CHECK_INT(f.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_TOO_LARGE");
+    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_LIMIT");
     f = find_nested(PEG_LIMIT_PATH_NESTING - 1, "@[?", "@", "]");
     CHECK_STATUS(f.status, PEG_OK, f.error);
     f = find_nested(PEG_LIMIT_PATH_NESTING, "@[?", "@", "]");
-    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_TOO_LARGE");
+    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_LIMIT");
     f = find_nested(1000, "!(", "@", ")");
-    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_TOO_LARGE");
+    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_LIMIT");
 }
 
 TEST(path_bounds_its_length)
@@ -455,7 +455,7 @@ TEST(path_bounds_its_length)
     peg__buf_free(&path);
 
     CHECK_INT(f.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_TOO_LARGE");
+    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_LIMIT");
 }
 
 TEST(path_stops_at_the_largest_number_of_nodes)
@@ -475,7 +475,7 @@ TEST(path_stops_at_the_largest_number_of_steps)
     struct found f = find_within("[[1,2],[3,4],[5,6]]", peg__str("$..*"), 0, 8);
 
     CHECK_INT(f.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_STEPS");
+    CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_LIMIT");
     CHECK(strstr(f.error.message, "more than 8 steps"));
 }
 
@@ -503,7 +503,7 @@ TEST(path_refuses_explosions_in_time)
         if (f.status != PEG_ELIMIT)
             printf("# %s\n", paths[i]);
         CHECK_INT(f.status, PEG_ELIMIT);
-        CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_STEPS");
+        CHECK_STR(peg__str(f.error.code), "E_JSON_PATH_LIMIT");
     }
     peg__buf_free(&json);
 }

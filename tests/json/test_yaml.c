@@ -218,7 +218,7 @@ TEST(yaml_settles_duplicate_keys_by_the_option)
     peg__buf_free(&got.json);
     got = read_yaml(peg__str("x:\n  a: 1\n  b: 2\n  a: 3\n"), &refuse);
     CHECK_INT(got.status, PEG_EPARSE);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_DUPLICATE_KEY");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_DUPLICATE_KEY");
     CHECK_INT(got.error.line, 4);
     CHECK_INT(got.error.column, 3);
 }
@@ -284,7 +284,7 @@ TEST(yaml_refuses_a_billion_laughs_at_once)
     peg__buf_free(&yaml);
 
     CHECK_INT(got.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
     CHECK(strstr(got.error.message, "max_bytes"));
     CHECK(got.error.line < 20);
 }
@@ -305,7 +305,7 @@ TEST(yaml_refuses_merges_that_explode)
     peg__buf_free(&yaml);
 
     CHECK_INT(got.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
 }
 
 TEST(yaml_bounds_text_depth_anchors_and_numbers)
@@ -318,31 +318,31 @@ TEST(yaml_bounds_text_depth_anchors_and_numbers)
     CHECK_STATUS(got.status, PEG_OK, got.error);
     peg__buf_free(&got.json);
     got = read_yaml(peg__str("[[[[1]]]]"), &shallow);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_DEEP");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_DEEP");
     got = read_yaml(peg__str("- &a [1]\n- [*a]\n"), &shallow);
     CHECK_STATUS(got.status, PEG_OK, got.error);
     peg__buf_free(&got.json);
     got = read_yaml(peg__str("- &a [[1]]\n- [*a]\n"), &shallow);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_DEEP");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_DEEP");
     CHECK_INT(got.error.line, 2);
     got = read_yaml(peg__str("123456"), &shallow);
     CHECK_INT(got.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
     got = read_yaml(peg__str("1e10"), &shallow);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
     got = read_yaml(peg__str("abc"), &(peg_json_options){PEG_JSON_OPTIONS_INIT, .max_bytes = 2});
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
 
     peg__buf_puts(&yaml, "0x1");
     peg__buf_repeat(&yaml, '0', 2000);
     got = read_yaml(peg__buf_view(&yaml), NULL);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
     peg__buf_clear(&yaml);
     for (int i = 0; i <= PEG_LIMIT_YAML_ANCHORS; i++)
         peg__buf_printf(&yaml, "- &a%d\n", i);
     got = read_yaml(peg__buf_view(&yaml), NULL);
     CHECK_INT(got.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(got.error.code), "E_YAML_TOO_LARGE");
+    CHECK_STR(peg__str(got.error.code), "E_JSON_TOO_LARGE");
     peg__buf_clear(&yaml);
     for (int i = 0; i <= PEG_LIMIT_YAML_TAG_DIRECTIVES; i++)
         peg__buf_printf(&yaml, "%%TAG !a%d! x\n", i);

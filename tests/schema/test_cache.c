@@ -102,7 +102,7 @@ TEST(failures_are_told_as_by_compiling_and_not_kept)
     } wrong[] = {{"{'type':'nope'}", NULL, "E_SCHEMA_KEYWORD"},
                  {"{'type':", NULL, "E_JSON_SYNTAX"},
                  {"{'type':'string'}", &small, "E_SCHEMA_TOO_LARGE"},
-                 {"{'items':{'items':{'items':{}}}}", &shallow, "E_SCHEMA_TOO_DEEP"}};
+                 {"{'items':{'items':{'items':{}}}}", &shallow, "E_SCHEMA_TOO_LARGE"}};
     peg_schema_cache *cache = new_cache(LARGE);
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)

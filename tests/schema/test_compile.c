@@ -139,10 +139,10 @@ TEST(limits_of_the_text_are_told_in_the_words_of_a_schema)
     const peg_schema_options shallow = {PEG_SCHEMA_OPTIONS_INIT, .max_depth = 2};
 
     refuse_with("{'type':'string'}", &small, "E_SCHEMA_TOO_LARGE", "", "max_bytes = 10");
-    refuse_with("{'items':{'items':{'items':true}}}", &shallow, "E_SCHEMA_TOO_DEEP", "/items",
+    refuse_with("{'items':{'items':{'items':true}}}", &shallow, "E_SCHEMA_TOO_LARGE", "/items",
                 "max_depth = 2");
     refuse_with("{'items':{'items':{'items':{'items':{'items':{'items':{}}}}}}}", &shallow,
-                "E_SCHEMA_TOO_DEEP", "", "max_depth = 2");
+                "E_SCHEMA_TOO_LARGE", "", "max_depth = 2");
 }
 
 TEST(more_subschemas_than_allowed_are_refused)
@@ -250,7 +250,7 @@ TEST(documents_are_registered_by_absolute_uris_only)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         CHECK_INT(peg_schema_docs_add(docs, peg__str(wrong[i]), peg_json_root(doc), &error),
                   PEG_EINVAL);
-        CHECK_STR(peg__str(error.code), "E_SCHEMA_URI");
+        CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     }
     CHECK_STATUS(peg_schema_docs_add(docs, peg__str("http://q/z#"), peg_json_root(doc), &error),
                  PEG_OK, error);

@@ -290,7 +290,7 @@ TEST(manifest_refuses_yaml_that_is_none_and_keys_that_come_twice)
     CHECK_STR(peg__str(error.code), "E_YAML_SYNTAX");
     CHECK_INT(peg_manifest_parse(peg__str("toolset: a\ntoolset: b\n"), NULL, &manifest, &error),
               PEG_EPARSE);
-    CHECK_STR(peg__str(error.code), "E_YAML_DUPLICATE_KEY");
+    CHECK_STR(peg__str(error.code), "E_JSON_DUPLICATE_KEY");
     CHECK_INT(error.line, 2);
     CHECK_INT(peg_manifest_read("/nowhere/m.yaml", &manifest, &error), PEG_EIO);
     CHECK_INT(peg_manifest_read("/", &manifest, &error), PEG_EIO);

@@ -41,7 +41,7 @@ static peg_status explain(int rc, const char *words, peg_error *reterr)
         return peg__fail(reterr, PEG_ESTATE, "E_SQLITE_BUSY",
                          "another connection is using the database: %.200s; try again", words);
     case SQLITE_INTERRUPT:
-        return peg__fail(reterr, PEG_ECANCELED, "E_SQLITE_INTERRUPTED", "%.200s", words);
+        return peg__fail(reterr, PEG_ECANCELED, "E_SQLITE", "%.200s", words);
     case SQLITE_CONSTRAINT:
         return peg__fail(reterr, PEG_EEXISTS, "E_SQLITE_CONSTRAINT", "%.256s", words);
     case SQLITE_TOOBIG:

@@ -16,7 +16,7 @@
  * Errors, everywhere, in the words of SQLite:
  *   PEG_ENOMEM     E_OUT_OF_MEMORY
  *   PEG_ESTATE     E_SQLITE_BUSY: another connection is writing, and was for longer than we wait
- *   PEG_ECANCELED  E_SQLITE_INTERRUPTED: peg__sqlite_interrupt(), or what watches it said stop
+ *   PEG_ECANCELED  E_SQLITE: peg__sqlite_interrupt(), or what watches it said stop
  *   PEG_EEXISTS    E_SQLITE_CONSTRAINT: a key that is taken, or another constraint
  *   PEG_ELIMIT     E_SQLITE_TOO_BIG: a value or row is longer than a limit
  *   PEG_EIO        E_SQLITE: anything else, syntax errors included

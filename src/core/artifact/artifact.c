@@ -429,7 +429,7 @@ static peg_status find_parsed(peg_artifact *artifact, peg_error *reterr)
     status = kind->parse(artifact, &parsed, &why);
     if (status) {
         if (!why.code)
-            peg__fail(&why, status, "E_ARTIFACT_PARSE",
+            peg__fail(&why, status, "E_CALLBACK",
                       "the artifact cannot be parsed as '%s', and its kind did not say why",
                       kind->name);
         if (reterr)
@@ -447,7 +447,7 @@ peg_status peg_artifact_parsed(peg_artifact *artifact, void **ret_parsed, peg_er
 
     if (!atomic_load_explicit(&artifact->is_parsed, memory_order_acquire)) {
         if (pthread_mutex_lock(&artifact->parse_lock) == EDEADLK)
-            return peg__fail(reterr, PEG_ESTATE, "E_ARTIFACT_PARSING",
+            return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                              "the parse of kind '%s' asks for its own result",
                              artifact->kind->name);
         status = find_parsed(artifact, reterr);

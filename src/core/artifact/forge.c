@@ -137,7 +137,7 @@ static peg_status add_item(struct set *set, const struct peg__forge_item *item, 
     peg_status status;
 
     if (!item->handle.ptr || !peg__utf8_is_valid(item->handle))
-        return peg__fail(reterr, PEG_EINVAL, "E_ARTIFACT_HANDLE",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "the handle of an artifact is not UTF-8; give it another");
     status = peg__map_add(&set->artifacts, item->handle, item->artifact);
     if (status == PEG_EEXISTS)
@@ -331,7 +331,7 @@ static peg_status make_tools(struct set *set, struct tools *tools, peg_error *re
         if (handles.status == PEG_ENOMEM || schema.status == PEG_ENOMEM)
             status = peg__fail_nomem(reterr);
         else if (handles.status || schema.status)
-            status = peg__fail(reterr, PEG_ELIMIT, "E_ARTIFACTS_TOO_MANY",
+            status = peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
                                "the handles of the artifacts take more than "
                                "PEG_LIMIT_FORGED_BYTES (%d bytes); shorten them, or drop old "
                                "artifacts",
@@ -464,7 +464,7 @@ peg_status peg__forge(peg_registry *registry, const struct peg__forge_item *item
     peg_status status = PEG_OK;
 
     if (n_items > PEG_LIMIT_FORGED_ARTIFACTS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_ARTIFACTS_TOO_MANY",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
                          "there are %zu artifacts, more than PEG_LIMIT_FORGED_ARTIFACTS (%d); drop "
                          "old ones",
                          n_items, PEG_LIMIT_FORGED_ARTIFACTS);

@@ -62,7 +62,7 @@ static peg_status refuse(const struct chain *chain, const char *field, const cha
 {
     const char *name = chain->kinds[chain->level]->name;
 
-    peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARTIFACT_KIND", "the %s%s of artifact kind '%.64s' %s",
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "the %s%s of artifact kind '%.64s' %s",
               chain->query == SIZE_MAX ? "" : "query's ", field, name ? name : "", what);
     point_at(chain, field, reterr);
     return PEG_EINVAL;
@@ -74,7 +74,7 @@ static peg_status refuse_because(const struct chain *chain, const char *field,
 {
     if (cause->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    peg__fail_because(reterr, PEG_EINVAL, "E_INVALID_ARTIFACT_KIND", cause,
+    peg__fail_because(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", cause,
                       "the query's %s of artifact kind '%.64s' cannot be used", field,
                       chain->kinds[chain->level]->name);
     point_at(chain, field, reterr);
@@ -300,7 +300,7 @@ peg_status peg__kind_check(const peg_artifact_kind *kind, bool compile, peg_erro
     peg_status status;
 
     if (!kind)
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARTIFACT_KIND", "the kind is missing");
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "the kind is missing");
     status = collect(kind, &chain, reterr);
     for (size_t i = 0; status == PEG_OK && i < chain.n && !is_ours(chain.kinds[i]); i++) {
         chain.level = i;

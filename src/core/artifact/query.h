@@ -42,7 +42,7 @@ void peg__query_answer(peg_call *call, peg_artifact *artifact, const peg_json *a
                        peg__query_fn fn);
 
 /* Long queries ask this now and then: PEG_ECANCELED or PEG_ETIMEOUT as the call says, PEG_ELIMIT
- * (E_QUERY_TIME) beyond PEG_LIMIT_QUERY_MS of CPU time. */
+ * (E_QUERY_LIMIT) beyond PEG_LIMIT_QUERY_MS of CPU time. */
 peg_status peg__query_check(const struct peg__query *query, peg_error *reterr);
 
 /* ---- arguments ---------------------------------------------------------------------- */
@@ -119,7 +119,7 @@ struct peg__records {
     for (const peg_json *record = (records)->first; record < (records)->end;                       \
          record = peg_json_next(record))
 
-/* The first of JSON, JSON Lines and JSON5 that the text is. PEG_EPARSE (E_ARTIFACT_NOT_JSON) says
+/* The first of JSON, JSON Lines and JSON5 that the text is. PEG_EPARSE (E_JSON_SYNTAX) says
  * why it is none of them; PEG_ELIMIT as peg_json_parse(); PEG_ENOMEM. */
 peg_status peg__records_new(peg_str text, struct peg__records **ret_records, peg_error *reterr);
 struct peg__records *peg__records_free(struct peg__records *records);

@@ -164,7 +164,7 @@ static peg_status try_each(peg_str text, struct peg__records **ret_records, peg_
         if (status != PEG_EPARSE)
             return status;
     }
-    return peg__fail(reterr, PEG_EPARSE, "E_ARTIFACT_NOT_JSON",
+    return peg__fail(reterr, PEG_EPARSE, "E_JSON_SYNTAX",
                      "the artifact is not JSON (line %u, column %u: %.80s), not JSON Lines (see "
                      "line %u) and not JSON5 (see line %u, column %u); read it with artifact_head, "
                      "artifact_cat or artifact_grep",
@@ -182,7 +182,7 @@ peg_status peg__records_new(peg_str text, struct peg__records **ret_records, peg
     for (rest = text; rest.len && strchr(" \t\r\n", rest.ptr[0]) && rest.ptr[0];)
         rest = peg__str_from(rest, 1);
     if (rest.len == 0)
-        return peg__fail(reterr, PEG_EPARSE, "E_ARTIFACT_NOT_JSON",
+        return peg__fail(reterr, PEG_EPARSE, "E_JSON_SYNTAX",
                          "the artifact is empty, so there is no JSON to ask about");
     return try_each(text, ret_records, reterr);
 }

@@ -234,7 +234,7 @@ static peg_status fail_match(enum peg__match result, size_t i, peg_error *reterr
 {
     if (result == PEG__MATCH_NOMEM)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, PEG_ELIMIT, "E_QUERY_MATCH_LIMIT",
+    return peg__fail(reterr, PEG_ELIMIT, "E_QUERY_LIMIT",
                      "matching 'pattern' takes more steps than PEG_LIMIT_MATCH (%d) at line %zu; "
                      "write a simpler one, without repetition inside repetition such as (a+)+ or "
                      ".*.*",

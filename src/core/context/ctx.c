@@ -399,10 +399,10 @@ peg_status peg_ctx_with_clock(peg_ctx *parent, const peg_clock *clock, peg_ctx *
     peg_ctx *ctx;
 
     if (!clock)
-        return peg__fail(reterr, PEG_EINVAL, "E_CTX_NO_CLOCK",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "there is no clock: pass peg_clock_system() for the system's");
     if (parent && (parent->f.deadline_ns != INT64_MAX || parent->f.budget))
-        return peg__fail(reterr, PEG_ESTATE, "E_CTX_DEADLINE_SET",
+        return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                          "the context has a deadline, which is a moment of the clock that it has: "
                          "set the clock first, then the deadline");
     ctx = node_new(parent, 0, destroy_plain);
@@ -419,7 +419,7 @@ peg_status peg_ctx_with_events(peg_ctx *parent, peg_event_fn sink, void *user, p
     peg_ctx *ctx;
 
     if (!sink)
-        return peg__fail(reterr, PEG_EINVAL, "E_CTX_NO_SINK",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "there is no sink: pass the function that shall hear the events");
     ctx = node_new(parent, 0, destroy_plain);
     if (!ctx)
@@ -510,7 +510,7 @@ peg_status peg_ctx_with_ids(peg_ctx *parent, const peg_ids *ids, peg_ctx **ret_c
         const size_t len = given[i] ? strnlen(given[i], PEG_LIMIT_ID_BYTES + 1) : 0;
 
         if (len > PEG_LIMIT_ID_BYTES)
-            return peg__fail(reterr, PEG_ELIMIT, "E_CTX_ID_TOO_LONG",
+            return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
                              "an id of a context has more than PEG_LIMIT_ID_BYTES (%d) bytes: "
                              "use a shorter one",
                              PEG_LIMIT_ID_BYTES);

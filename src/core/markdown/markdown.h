@@ -76,7 +76,7 @@ struct peg__md {
     size_t n_steps; /* how much work it was, for tests */
 };
 
-/* The text stays the caller's and outlives the index. PEG_ELIMIT (E_MARKDOWN_TOO_LARGE) if it has
+/* The text stays the caller's and outlives the index. PEG_ELIMIT (E_TEXT_TOO_LARGE) if it has
  * too many bytes or blocks; PEG_ENOMEM. Any bytes are Markdown. */
 peg_status peg__md_new(peg_str text, struct peg__md **ret_md, peg_error *reterr) PEG_MUST_USE;
 struct peg__md *peg__md_free(struct peg__md *md);

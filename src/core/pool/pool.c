@@ -447,7 +447,7 @@ static peg_status check_room(const peg_pool *pool, peg_error *reterr)
                          "at once, or give the pool more threads",
                          pool->n_queued, pool->max_queued);
     if (peg__pool_thread.pool == pool && pool->n_waiting >= PEG_LIMIT_POOL_NESTED)
-        return peg__fail(reterr, PEG_ELIMIT, "E_POOL_NESTED",
+        return peg__fail(reterr, PEG_ELIMIT, "E_POOL_FULL",
                          "%u handlers wait for calls of their own on the pool, the limit is %d: "
                          "look for an agent that calls itself",
                          pool->n_waiting, PEG_LIMIT_POOL_NESTED);
@@ -500,8 +500,8 @@ peg_status peg__pool_submit(peg_pool *pool, struct peg__job *job, peg_error *ret
 static peg_status refuse_option(const char *name, const char *range, peg_error *reterr)
 {
     const peg_status status =
-        peg__fail(reterr, PEG_EINVAL, "E_POOL_OPTIONS", "%s of a pool is %s, or 0 for the default",
-                  name + 1, range);
+        peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
+                  "%s of a pool is %s, or 0 for the default", name + 1, range);
 
     peg__error_where(reterr, peg__str(name));
     return status;

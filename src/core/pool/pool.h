@@ -20,7 +20,7 @@ struct peg__job {
     int state;
 };
 
-/* PEG_ELIMIT (E_POOL_ABANDONED, E_POOL_FULL; E_POOL_NESTED from a handler of this pool), PEG_EIO
+/* PEG_ELIMIT (E_POOL_ABANDONED, E_POOL_FULL), PEG_EIO
  * (E_POOL_THREAD: there is no thread, and the system refuses one): not taken, release is not
  * called. The caller holds a reference to the pool until the job is awaited. */
 peg_status peg__pool_submit(peg_pool *pool, struct peg__job *job, peg_error *reterr);

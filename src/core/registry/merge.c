@@ -99,7 +99,7 @@ static peg_status check_policy(peg_collision policy, peg_error *reterr)
 {
     if ((unsigned)policy <= PEG_COLLISION_KEEP)
         return PEG_OK;
-    return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                      "the policy must be one of PEG_COLLISION_FAIL, _REPLACE and _KEEP");
 }
 
@@ -111,7 +111,7 @@ peg_status peg_registry_absorb(peg_registry *registry, peg_registry *source, peg
     peg_status status;
 
     if (!source)
-        return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "the registry to absorb is NULL; give one");
     if ((status = check_policy(policy, reterr)) ||
         (status = peg__registry_snapshot(source, &snapshot, reterr)))
@@ -133,7 +133,7 @@ peg_status peg_registry_replace(peg_registry *registry, peg_registry *source, pe
     peg_status status;
 
     if (!source)
-        return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "the registry to take the tools of is NULL; give one");
     status = peg__registry_snapshot(source, &layers, reterr);
     if (status)
@@ -152,7 +152,7 @@ static peg_status check_sources(peg_registry *const *sources, size_t n, peg_erro
 {
     for (size_t i = 0; i < n; i++)
         if (!sources[i])
-            return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT",
+            return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                              "source %zu of the merge is NULL; leave it out", i);
     return PEG_OK;
 }

@@ -89,7 +89,7 @@ static peg_status fail_full(peg_error *reterr)
 
 static peg_status fail_null(const char *what, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EINVAL, "E_REGISTRY_ARGUMENT", "%s is NULL; give one", what);
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "%s is NULL; give one", what);
 }
 
 static peg_status add_new(struct peg__layers *layers, peg_tool *tool, peg_error *reterr)
@@ -328,7 +328,7 @@ static peg_status find_all(const struct peg__layers *layers, const char *const *
 
         tools[i] = peg__layers_find(layers, name, peg__name_hash(name)).tool;
         if (!tools[i])
-            return peg__fail(reterr, PEG_ENOTFOUND, "E_TOOL_NOT_REGISTERED",
+            return peg__fail(reterr, PEG_ENOTFOUND, "E_TOOL_NOT_FOUND",
                              "the tool '%.*s' was asked for but is not registered",
                              (int)(name.len < 80 ? name.len : 80), name.ptr);
     }

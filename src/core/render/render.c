@@ -70,7 +70,8 @@ peg_status peg_safe_filename(peg_str name, char **ret_name, peg_error *reterr)
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     if (!ret_name || (name.len > 0 && !name.ptr))
-        return peg__fail(reterr, PEG_EINVAL, "E_RENDER", "a name and a place for it are required");
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
+                         "a name and a place for it are required");
     put_filename(name, &out);
     return peg__buf_take(&out, ret_name, NULL, reterr);
 }
@@ -214,7 +215,8 @@ peg_status peg_render_media_marker(const peg_media *media, char **ret_text, size
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     if (!media || !ret_text)
-        return peg__fail(reterr, PEG_EINVAL, "E_RENDER", "media and a place for it are required");
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
+                         "media and a place for it are required");
     peg__media_marker_write(media, &out);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
@@ -227,7 +229,8 @@ peg_status peg_render_media(const peg_media *media, char **ret_text, size_t *ret
     const struct peg__media_frame frame = {.nonce = nonce, .may_trust = true};
 
     if (!media || !ret_text)
-        return peg__fail(reterr, PEG_EINVAL, "E_RENDER", "media and a place for it are required");
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
+                         "media and a place for it are required");
     if (!peg__id_hex(nonce))
         return peg__fail_no_randomness(reterr);
     peg__media_write(media, &frame, &out);
@@ -243,7 +246,7 @@ static bool is_trusted(const peg_record *record, const peg_render_options *optio
     if (!peg_record_is_trusted(record))
         return false;
     if (options->tool_is_gone) {
-        peg__log(PEG_LOG_WARN, "E_RENDER_TOOL_GONE",
+        peg__log(PEG_LOG_WARN, "E_TOOL_NOT_FOUND",
                  "the tool '%s' was trusted when it ran and is no longer registered: the result of "
                  "call '%.64s' is shown as untrusted",
                  peg_record_tool(record).ptr, peg_record_call_id(record).ptr);
@@ -433,7 +436,7 @@ peg_status peg_render_result(const peg_record *record, const peg_render_options 
     peg_status status;
 
     if (!record || !ret_text)
-        return peg__fail(reterr, PEG_EINVAL, "E_RENDER",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "a record and a place for its text are required");
     status = peg__record_nonce(record, &nonce, reterr); /* from now on it has one */
     if (status)

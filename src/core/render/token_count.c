@@ -131,14 +131,14 @@ peg_status peg_token_counter_register(const char *encoding, peg_token_fn fn, voi
     bool is_put;
 
     if (!is_name(encoding))
-        return peg__fail(reterr, PEG_EINVAL, "E_TOKENS_NAME",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "'%.64s' is no name of an encoding: it must be [a-z0-9_.-]{1,64}",
                          encoding ? encoding : "");
     pthread_mutex_lock(&lock);
     is_put = put(encoding, fn, user);
     pthread_mutex_unlock(&lock);
     if (!is_put)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOKENS_FULL",
+        return peg__fail(reterr, PEG_ELIMIT, "E_REGISTRY_FULL",
                          "there are %d encodings already (token_encodings); remove one to register "
                          "'%s'",
                          PEG_LIMIT_TOKEN_ENCODINGS, encoding);

@@ -183,7 +183,7 @@ static bool is_nonce(const char *s)
 
 static peg_status refuse(peg_error *reterr, const char *field, const char *words)
 {
-    peg__fail(reterr, PEG_EINVAL, "E_ENVELOPE", "%s", words);
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "%s", words);
     peg__error_where(reterr, peg__str(field));
     return PEG_EINVAL;
 }

@@ -107,7 +107,7 @@ static peg_status check_string(const char *where, const char *s, bool may_be_emp
         return refuse(where, "is missing: set it", reterr);
     n = strlen(s);
     if (n >= PEG_LIMIT_MEDIA_TEXT_BYTES - *len) {
-        peg__fail(reterr, PEG_ELIMIT, "E_MEDIA_TOO_LARGE",
+        peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
                   "the strings of the media have more than %d bytes (media_text_bytes); shorten %s",
                   PEG_LIMIT_MEDIA_TEXT_BYTES, where + 1);
         peg__error_where(reterr, peg__str(where));
@@ -160,7 +160,7 @@ static peg_status check_note(const peg_media_def *def, size_t i, size_t *len, pe
 static peg_status check_notes(const peg_media_def *def, size_t *len, peg_error *reterr)
 {
     if (def->n_notes > PEG_LIMIT_MEDIA_NOTES) {
-        peg__fail(reterr, PEG_ELIMIT, "E_MEDIA_TOO_LARGE",
+        peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
                   "the media has %zu notes, more than %d (media_notes); drop some", def->n_notes,
                   PEG_LIMIT_MEDIA_NOTES);
         peg__error_where(reterr, peg__str("/notes"));

@@ -56,11 +56,11 @@ static peg_status file_read_at(void *user, uint64_t offset, void *buffer, size_t
         if (got > 0)
             done += (size_t)got;
         else if (got == 0)
-            return peg__fail(reterr, PEG_EIO, "E_READER_FILE",
+            return peg__fail(reterr, PEG_EIO, "E_FILE",
                              "the file is shorter than when it was opened; a file behind a reader "
                              "must not be changed in place");
         else if (errno != EINTR)
-            return peg__fail(reterr, PEG_EIO, "E_READER_FILE", "the file cannot be read: %m");
+            return peg__fail(reterr, PEG_EIO, "E_FILE", "the file cannot be read: %m");
     }
     *ret_n = done;
     return PEG_OK;
@@ -105,15 +105,15 @@ peg_status peg_reader_from_file(const char *path, peg_reader **ret_reader, peg_e
     int fd;
 
     if (!path)
-        return peg__fail(reterr, PEG_EINVAL, "E_READER_FILE", "path is required");
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "path is required");
     /* Not blocking: a pipe without a writer must be refused, not waited for. */
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return peg__fail(reterr, PEG_EIO, "E_READER_FILE", "'%s' cannot be opened: %m", path);
+        return peg__fail(reterr, PEG_EIO, "E_FILE", "'%s' cannot be opened: %m", path);
     if (fstat(fd, &about) != 0)
-        status = peg__fail(reterr, PEG_EIO, "E_READER_FILE", "'%s' cannot be opened: %m", path);
+        status = peg__fail(reterr, PEG_EIO, "E_FILE", "'%s' cannot be opened: %m", path);
     else if (!S_ISREG(about.st_mode))
-        status = peg__fail(reterr, PEG_EIO, "E_READER_FILE",
+        status = peg__fail(reterr, PEG_EIO, "E_FILE",
                            "'%s' is no regular file; only those can be read again and again", path);
     else
         status = peg__reader_from_fd(fd, (uint64_t)about.st_size, ret_reader, reterr);
@@ -180,7 +180,7 @@ peg_status peg_reader_new(const peg_reader_ops *ops, void *user, peg_reader **re
     peg_reader *reader;
 
     if (!ops || !ops->read_at || !ops->byte_length)
-        return peg__fail(reterr, PEG_EINVAL, "E_NOT_A_READER",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "a reader needs read_at and byte_length; missing: %s",
                          ops && ops->read_at       ? "byte_length"
                          : ops && ops->byte_length ? "read_at"
@@ -225,7 +225,7 @@ static peg_status host_read_at(peg_reader *reader, uint64_t offset, void *buffer
 
     if (status) {
         if (!why.code)
-            peg__fail(&why, status, "E_READER",
+            peg__fail(&why, status, "E_CALLBACK",
                       "the reader failed at byte %llu and did not say why",
                       (unsigned long long)offset);
         if (reterr)
@@ -233,7 +233,7 @@ static peg_status host_read_at(peg_reader *reader, uint64_t offset, void *buffer
         return status;
     }
     if (got > n)
-        return peg__fail(reterr, PEG_EHOST, "E_READER",
+        return peg__fail(reterr, PEG_EHOST, "E_CALLBACK",
                          "the reader was asked for %zu bytes and claims to have read %zu: its "
                          "read_at is broken",
                          n, got);
@@ -279,7 +279,7 @@ static peg_status read_known(peg_reader *reader, size_t len, char **ret_bytes, s
     if (status)
         return status;
     if (got != len)
-        return peg__fail(reterr, PEG_EHOST, "E_READER",
+        return peg__fail(reterr, PEG_EHOST, "E_CALLBACK",
                          "the reader said that it has %zu bytes and gave %zu: its byte_length or "
                          "its read_at is broken",
                          len, got);

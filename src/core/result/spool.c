@@ -40,7 +40,7 @@ peg_status peg_spool_store_new(const peg_spool_ops *ops, void *user, peg_spool_s
     const peg_spool_ops *given = ops ? ops : &none;
 
     if (!given->write || !given->read || !given->remove)
-        return peg__fail(reterr, PEG_EINVAL, "E_SPOOL_STORE",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "a spool store needs write, read and remove; missing:%s%s%s",
                          given->write ? "" : " write", given->read ? "" : " read",
                          given->remove ? "" : " remove");
@@ -68,7 +68,7 @@ static peg_status check_key(peg_str key, peg_error *reterr)
 {
     if (key.len == 0 || key.len > PEG_LIMIT_SPOOL_KEY_BYTES)
         return peg__fail(
-            reterr, PEG_EINVAL, "E_SPOOL_KEY",
+            reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
             "a key of a spool store must have 1 to %d bytes (spool_key_bytes), not %zu",
             PEG_LIMIT_SPOOL_KEY_BYTES, key.len);
     return PEG_OK;
@@ -78,7 +78,7 @@ static peg_status check_key(peg_str key, peg_error *reterr)
 static peg_status fail_with(peg_status status, peg_error *why, const char *what, peg_error *reterr)
 {
     if (!why->code)
-        peg__fail(why, status, "E_SPOOL_STORE", "the spool store failed to %s and did not say why",
+        peg__fail(why, status, "E_CALLBACK", "the spool store failed to %s and did not say why",
                   what);
     if (reterr)
         *reterr = *why;
@@ -98,7 +98,7 @@ peg_status peg_spool_write(peg_spool_store *store, peg_str key, peg_str bytes,
     if (status)
         return fail_with(status, &why, "write", reterr);
     if (!reader)
-        return peg__fail(reterr, PEG_EHOST, "E_SPOOL_STORE",
+        return peg__fail(reterr, PEG_EHOST, "E_CALLBACK",
                          "the spool store's write succeeded without a reader: it is broken");
     *ret_reader = reader;
     return PEG_OK;

@@ -50,7 +50,7 @@ struct file_store {
 
 static peg_status fail(const struct file_store *store, const char *what, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EIO, "E_SPOOL_FILE", "%s in spool directory '%.128s': %m", what,
+    return peg__fail(reterr, PEG_EIO, "E_FILE", "%s in spool directory '%.128s': %m", what,
                      store->path);
 }
 
@@ -264,7 +264,7 @@ static peg_status read_key(void *user, peg_str key, peg_reader **ret_reader, peg
         status = fail(store, "a file cannot be opened", reterr);
     else if (!S_ISREG(about.st_mode))
         status =
-            peg__fail(reterr, PEG_EIO, "E_SPOOL_FILE",
+            peg__fail(reterr, PEG_EIO, "E_FILE",
                       "'%s' in spool directory '%.128s' is no file of ours", name, store->path);
     else
         status = peg__reader_from_fd(fd, (uint64_t)about.st_size, ret_reader, reterr);
@@ -297,8 +297,7 @@ static peg_status remove_key(void *user, peg_str key, bool *ret_was_there, peg_e
 
 static peg_status fail_to_open(const char *path, const char *what, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_EIO, "E_SPOOL_FILE", "spool directory '%.128s' %s: %m", path,
-                     what);
+    return peg__fail(reterr, PEG_EIO, "E_FILE", "spool directory '%.128s' %s: %m", path, what);
 }
 
 /* A directory that was just made is lost in a crash unless its parent is on the disk too. */
@@ -322,11 +321,11 @@ static peg_status check_owner(int directory, const char *path, peg_error *reterr
     if (fstat(directory, &about) != 0)
         return fail_to_open(path, "cannot be opened", reterr);
     if (about.st_uid != geteuid())
-        return peg__fail(reterr, PEG_EIO, "E_SPOOL_FILE",
+        return peg__fail(reterr, PEG_EIO, "E_FILE",
                          "spool directory '%.128s' belongs to another user; choose one of your own",
                          path);
     if (about.st_mode & (S_IWGRP | S_IWOTH))
-        return peg__fail(reterr, PEG_EIO, "E_SPOOL_FILE",
+        return peg__fail(reterr, PEG_EIO, "E_FILE",
                          "spool directory '%.128s' can be written to by others; make it mode 0700",
                          path);
     return PEG_OK;
@@ -430,7 +429,7 @@ peg_status peg_spool_file_new(const char *directory, size_t max_bytes, peg_spool
     size_t size;
 
     if (!directory || !*directory)
-        return peg__fail(reterr, PEG_EINVAL, "E_SPOOL_FILE", "the directory is missing");
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "the directory is missing");
     size = strlen(directory) + 1;
     store = peg__alloc(sizeof(*store) + size);
     if (!store)

@@ -236,7 +236,7 @@ static peg_status fail_undecided(const peg_checker *checker, peg_error *reterr)
 
     if (strcmp(limit, "memory") == 0)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, PEG_ELIMIT, "E_TURN_GATE_RESOLUTION_UNDECIDED",
+    return peg__fail(reterr, PEG_ELIMIT, "E_CHECK_UNDECIDED",
                      "checking the answer stopped at the limit %s, and the gate stays open: "
                      "answer with less",
                      limit);

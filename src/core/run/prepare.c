@@ -290,7 +290,7 @@ static peg_status refuse_not_allowed(struct peg__run *run, peg_error *reterr)
 
 static peg_status refuse_because(struct peg__run *run, const peg_error *why, peg_error *reterr)
 {
-    return peg__run_refuse(run, "E_TOOL_REFUSED", why->code ? why->code : "", reterr,
+    return peg__run_refuse(run, "E_TOOL_NOT_ALLOWED", why->code ? why->code : "", reterr,
                            "the tool '%.*s' was refused: %s", PEG_ARG(run->record->tool),
                            why->message);
 }
@@ -324,7 +324,7 @@ static peg_status pre_execute(struct peg__run *run, const peg_run_hooks *hooks, 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (!status && peg__call_args(run->call)->kind != PEG_JSON_OBJECT)
-        status = peg__fail(&why, PEG_EHOST, "E_HOOK",
+        status = peg__fail(&why, PEG_EHOST, "E_CALLBACK",
                            "the host's pre_execute put something in the place of its arguments "
                            "that is no object");
     return status ? refuse_because(run, &why, reterr) : PEG_OK;

@@ -108,7 +108,7 @@ static peg_status check_output(struct peg__run *run, peg_error *reterr)
 /* Malformed server-data voids the result: a host must not see half of what a tool meant. */
 static peg_status refuse_server_data(struct peg__run *run, const char *why, peg_error *reterr)
 {
-    return peg__run_refuse(run, "E_TOOL_SERVER_DATA", "", reterr,
+    return peg__run_refuse(run, "E_TOOL_OUTPUT_INVALID", "", reterr,
                            "the result of '%.*s' is void: its server-data is malformed: %s",
                            PEG_ARG(run->record->tool), why);
 }
@@ -257,7 +257,7 @@ static peg_status check_length(const char *field, peg_str s, size_t max, peg_err
 {
     if (s.len <= max)
         return PEG_OK;
-    peg__fail(reterr, PEG_EINVAL, "E_INVALID_REQUEST",
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
               "%s of a call has %zu bytes, more than %zu: shorten it", field + 1, s.len, max);
     peg__error_where(reterr, peg__str(field));
     return PEG_EINVAL;

@@ -22,9 +22,9 @@ struct subject {
 };
 
 static const struct subject for_arguments = {"arguments for", "E_INVALID_TOOL_ARGS",
-                                             "E_TOOL_ARGS_UNDECIDED"};
+                                             "E_CHECK_UNDECIDED"};
 static const struct subject for_result = {"result of", "E_TOOL_OUTPUT_INVALID",
-                                          "E_TOOL_OUTPUT_UNDECIDED"};
+                                          "E_CHECK_UNDECIDED"};
 
 /* ---- scratch: one slot, because a tool is mostly called by one thread at a time -------------- */
 

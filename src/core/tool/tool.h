@@ -53,7 +53,7 @@ void peg__scratch_free(struct peg__scratch *scratch);
 /*
  * The one place that rejects bad arguments. PEG_OK: *ret_filled is a new document with defaults, or
  * NULL if nothing was missing. PEG_ESCHEMA (E_INVALID_TOOL_ARGS): `sentence` (may be NULL) gets
- * every failure, for the model. An undecided check is PEG_ELIMIT (E_TOOL_ARGS_UNDECIDED).
+ * every failure, for the model. An undecided check is PEG_ELIMIT (E_CHECK_UNDECIDED).
  */
 peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scratch,
                                 const peg_json *args, peg_json_doc **ret_filled,

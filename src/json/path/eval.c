@@ -463,7 +463,7 @@ peg_status peg_json_path_find(const peg_json_path *path, const peg_json *root, s
         return peg__fail_nomem(reterr);
     status = collect_nodes(&e, &path->query, &results, reterr);
     if (e.status == PEG_ELIMIT)
-        peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_STEPS",
+        peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_LIMIT",
                   "the path takes more than %zu steps in this document; write a narrower one",
                   steps);
     for (size_t i = 0; i < e.n_cursors; i++)

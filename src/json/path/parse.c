@@ -253,7 +253,7 @@ static peg_status enter_nesting(struct reader *r)
 {
     if (++r->nesting <= PEG_LIMIT_PATH_NESTING)
         return PEG_OK;
-    peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_PATH_TOO_LARGE",
+    peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_PATH_LIMIT",
               "filters and parentheses may be nested %d deep; write a flatter path",
               PEG_LIMIT_PATH_NESTING);
     peg__error_at(r->reterr, r->text, r->at);
@@ -649,7 +649,7 @@ static char *copy_padded(struct peg__arena *arena, peg_str s)
 static peg_status check_path_text(peg_str expression, peg_error *reterr)
 {
     if (expression.len > PEG_LIMIT_PATH_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_TOO_LARGE",
+        return peg__fail(reterr, PEG_ELIMIT, "E_JSON_PATH_LIMIT",
                          "a path may have %d bytes, this one has %zu", PEG_LIMIT_PATH_BYTES,
                          expression.len);
     if (!peg__utf8_is_valid(expression)) {

@@ -47,7 +47,7 @@ static int shown(peg_str s)
 
 static peg_status fail_too_deep(const struct composer *c, const struct peg__yaml_node *node)
 {
-    peg__fail(c->r.reterr, PEG_ELIMIT, "E_YAML_TOO_DEEP",
+    peg__fail(c->r.reterr, PEG_ELIMIT, "E_JSON_TOO_DEEP",
               "the values nest deeper than %u (max_depth), aliases expanded; write them flatter",
               c->r.limits.max_depth);
     return peg__yaml_fail_at(&c->r, node->index, PEG_ELIMIT);
@@ -151,7 +151,7 @@ static peg_status set_anchor(struct composer *c, const yaml_char_t *name,
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(c->r.reterr);
     if (status) {
-        peg__fail(c->r.reterr, status, "E_YAML_TOO_LARGE",
+        peg__fail(c->r.reterr, status, "E_JSON_TOO_LARGE",
                   "the document has more than %d anchors; write fewer", PEG_LIMIT_YAML_ANCHORS);
         return peg__yaml_fail_at(&c->r, node->index, status);
     }
@@ -165,7 +165,7 @@ static peg_status fail_number(const struct composer *c, const struct peg__yaml_n
 {
     const peg_str text = node->u.scalar.text;
 
-    peg__fail(c->r.reterr, status, status == PEG_ELIMIT ? "E_YAML_TOO_LARGE" : "E_YAML_UNSUPPORTED",
+    peg__fail(c->r.reterr, status, status == PEG_ELIMIT ? "E_JSON_TOO_LARGE" : "E_YAML_UNSUPPORTED",
               "'%.*s' %s", shown(text), text.ptr, why);
     return peg__yaml_fail_at(&c->r, node->index, status);
 }
@@ -486,11 +486,11 @@ static bool has_too_many_tag_directives(peg_str text)
 static peg_status check_yaml_text(const struct peg__yaml_reader *r)
 {
     if (r->text.len > r->limits.max_bytes)
-        return peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
+        return peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_TOO_LARGE",
                          "the text has %zu bytes and may have %zu (max_bytes)", r->text.len,
                          r->limits.max_bytes);
     if (has_too_many_tag_directives(r->text))
-        return peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
+        return peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_TOO_LARGE",
                          "the text has more than %d %%TAG directives; tags are of no use here",
                          PEG_LIMIT_YAML_TAG_DIRECTIVES);
     return PEG_OK;

@@ -53,7 +53,7 @@ peg_status peg__yaml_charge(struct peg__yaml_reader *r, const struct peg__yaml_n
         r->expanded += weight;
         return PEG_OK;
     }
-    peg__fail(r->reterr, PEG_ELIMIT, "E_YAML_TOO_LARGE",
+    peg__fail(r->reterr, PEG_ELIMIT, "E_JSON_TOO_LARGE",
               "the aliases expand to more than %zu bytes (max_bytes); write less of it by alias",
               r->limits.max_bytes);
     return peg__yaml_fail_at(r, at->index, PEG_ELIMIT);
@@ -214,7 +214,7 @@ static peg_status settle_pair(const struct peg__yaml_reader *r, struct peg__yaml
     const bool later_stays = replaces(r, earlier, later);
 
     if (!earlier->is_merged && !later->is_merged && r->limits.duplicates == PEG_JSON_REFUSE) {
-        peg__fail(r->reterr, PEG_EPARSE, "E_YAML_DUPLICATE_KEY",
+        peg__fail(r->reterr, PEG_EPARSE, "E_JSON_DUPLICATE_KEY",
                   "the mapping has '%.*s' twice; give each member a name of its own",
                   name.len > SHOWN_BYTES ? SHOWN_BYTES : (int)name.len, name.ptr);
         return peg__yaml_fail_at(r, later->index, PEG_EPARSE);

@@ -135,7 +135,7 @@ peg_status peg_schema_docs_add(peg_schema_docs *docs, peg_str uri, const peg_jso
     peg_status status;
 
     if (!peg__uri_is_absolute(uri))
-        return peg__fail(reterr, PEG_EINVAL, "E_SCHEMA_URI",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "'%.*s' is no absolute URI without fragment, such as "
                          "https://example.com/address.json",
                          PEG_ARG(uri));

@@ -183,7 +183,7 @@ static bool push_schema(const peg_json *schema, void *user)
         return true; /* booleans hold nothing; the compiler reports other kinds */
     if (w->now.depth >= w->index->max_depth) {
         w->status =
-            peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_DEEP",
+            peg__fail(w->reterr, PEG_ELIMIT, "E_SCHEMA_TOO_LARGE",
                       "subschemas nest deeper than max_depth = %u; use $ref to flatten them",
                       w->index->max_depth);
         return false;
