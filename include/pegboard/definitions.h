@@ -48,7 +48,7 @@ typedef enum peg_vendor {
 
 /* "neutral", "openai-chat", "openai-responses", "anthropic", "gemini"; static. */
 PEG_API const char *peg_vendor_name(peg_vendor vendor);
-/* PEG_ENOTFOUND (E_VENDOR) lists the names there are. */
+/* PEG_ENOTFOUND (E_DEFINITIONS) lists the names there are. */
 PEG_API PEG_MUST_USE peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_vendor,
                                                      peg_error *reterr);
 
@@ -90,7 +90,7 @@ typedef struct peg_definitions_options {
  * text is freed with peg_free(), ret_len may be NULL.
  *
  * PEG_EINVAL (E_DEFINITIONS, `where` "/3/name") for definitions that are none; PEG_ELIMIT
- * (E_TOO_MANY_TOOLS, E_TOOL_NAME_TOO_LONG); PEG_ENOMEM.
+ * (E_DEFINITIONS): too many, or a name too long; PEG_ENOMEM.
  */
 PEG_API PEG_MUST_USE peg_status peg_definitions_render(const peg_json *definitions,
                                                        const peg_definitions_options *options,

@@ -263,7 +263,7 @@ static peg_status find_key(const peg_model *engine, const peg_model_config *conf
     if (!key && *variable) {
         key = getenv(variable); // NOLINT(concurrency-mt-unsafe): hosts do not change it meanwhile
         if (!key || !*key)
-            return peg__fail(reterr, PEG_ENOTFOUND, "E_ENGINE_KEY",
+            return peg__fail(reterr, PEG_ENOTFOUND, "E_ENGINE_CONFIG",
                              "the environment variable %s is not set: set it to the API key, or "
                              "api_key_env to \"\" for a server that wants none",
                              variable);

@@ -159,7 +159,7 @@ static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *conf
     node->stop = stop_from_admin;
     node->stop_user = gateway;
     if (!peg__random(&node->id, sizeof(node->id)))
-        return peg__fail(reterr, PEG_EIO, "E_RANDOM", "the system has no randomness for a node id");
+        return peg__fail(reterr, PEG_EIO, "E_GATEWAY", "the system has no randomness for a node id");
     node->id |= 1; /* 0 is nobody */
     return PEG_OK;
 }
@@ -224,7 +224,7 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
     peg_status status = PEG_OK;
 
     if (!peg__random(state.options.secret, sizeof(state.options.secret)))
-        return peg__fail(reterr, PEG_EIO, "E_RANDOM", "the system has no randomness for a secret");
+        return peg__fail(reterr, PEG_EIO, "E_GATEWAY", "the system has no randomness for a secret");
     for (; node->n_loops < net_loops_len(node->loops) && !status; node->n_loops++) {
         gateway->states[node->n_loops] = state;
         gateway->states[node->n_loops].number = node->n_loops;

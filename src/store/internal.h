@@ -5,7 +5,7 @@
 #include "base/sqlite/sqlite.h"
 #include "pegboard/store.h"
 
-/* Checks of every store. PEG_EINVAL (E_STORE_RECORD): it has no name; PEG_ELIMIT (E_STORE_RECORD):
+/* Checks of every store. PEG_EINVAL (E_STORE): it has no name; PEG_ELIMIT (E_STORE):
  * it is too long. */
 peg_status store_check_record(const peg_store_record *record, peg_error *reterr) PEG_MUST_USE;
 /* PEG_ESTATE (E_STORE_REVISION) if the current revision is not below the record's. */

@@ -62,7 +62,7 @@ static peg_status grow_store(struct memory_store *store, peg_error *reterr)
 {
     if (store->n >= PEG_LIMIT_GATEWAY_STORE_RECORDS)
         return peg__fail(
-            reterr, PEG_ELIMIT, "E_STORE_FULL",
+            reterr, PEG_ELIMIT, "E_STORE",
             "the store in memory is full with %d records: use another store, or remove some",
             PEG_LIMIT_GATEWAY_STORE_RECORDS);
     if (!PEG__RESERVE(store->records, store->n + 1, store->capacity))

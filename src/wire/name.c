@@ -134,7 +134,7 @@ peg_status wire_check_version(peg_str version, peg_error *reterr)
     if (!version.len || (version.len <= VERSION_BYTES && is_version(version)))
         return PEG_OK;
     wire_printable(version, shown);
-    return peg__fail(reterr, PEG_EINVAL, "E_VERSION",
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_PATTERN",
                      "version '%s' is none: write it as 1.2.0, v1.2.0 or 1.2.0-rc.1, at most %d "
                      "bytes, or leave it out",
                      shown, VERSION_BYTES);

@@ -422,7 +422,7 @@ TEST(each_provider_has_its_own_most_tools)
         struct world w;
 
         CHECK_INT(render(&w, text, &options), PEG_ELIMIT);
-        CHECK_STR(peg__str(w.error.code), "E_TOO_MANY_TOOLS");
+        CHECK_STR(peg__str(w.error.code), "E_DEFINITIONS");
         CHECK(!w.text && !w.losses);
         world_free(&w);
         CHECK_STATUS(render(&w, text, &more), PEG_OK, w.error);
@@ -454,10 +454,10 @@ TEST(an_unknown_provider_is_told_which_there_are)
     struct world w;
 
     CHECK_INT(peg_vendor_from_name(peg__str("openai"), &vendor, &error), PEG_ENOTFOUND);
-    CHECK_STR(peg__str(error.code), "E_VENDOR");
+    CHECK_STR(peg__str(error.code), "E_DEFINITIONS");
     CHECK(strstr(error.message, "openai-responses"));
     CHECK_INT(render(&w, "[]", &nobody), PEG_EINVAL);
-    CHECK_STR(peg__str(w.error.code), "E_VENDOR");
+    CHECK_STR(peg__str(w.error.code), "E_DEFINITIONS");
     world_free(&w);
 }
 

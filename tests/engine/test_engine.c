@@ -734,7 +734,7 @@ TEST(a_key_that_is_not_there_is_asked_for_by_name)
         if (i)
             setenv("PEG_TEST_KEY", "", 1);
         CHECK_INT(peg__engine_new(&p.config, &transport, &p.engine, &p.error), PEG_ENOTFOUND);
-        CHECK_STR(peg__str(p.error.code), "E_ENGINE_KEY");
+        CHECK_STR(peg__str(p.error.code), "E_ENGINE_CONFIG");
         CHECK_CONTAINS(peg__str(p.error.message), "PEG_TEST_KEY");
     }
     unsetenv("PEG_TEST_KEY");

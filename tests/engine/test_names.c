@@ -273,7 +273,7 @@ TEST(a_name_beyond_every_limit_is_refused)
     snprintf(text, sizeof(text), "[{\"name\":\"%s\"}]", name);
 
     CHECK_INT(make(&w, text, &chat), PEG_ELIMIT);
-    CHECK_STR(peg__str(w.error.code), "E_TOOL_NAME_TOO_LONG");
+    CHECK_STR(peg__str(w.error.code), "E_DEFINITIONS");
     CHECK_STR(peg__str(w.error.where), "/0/name");
     done(&w);
 }
@@ -287,7 +287,7 @@ TEST(a_suffix_that_finds_no_room_is_refused)
 
     CHECK_INT(make(&w, "[{\"name\":\"a.b\"},{\"name\":\"a_b\"}]", &narrow), PEG_ELIMIT);
 
-    CHECK_STR(peg__str(w.error.code), "E_TOOL_NAME_TOO_LONG");
+    CHECK_STR(peg__str(w.error.code), "E_DEFINITIONS");
     done(&w);
 }
 
@@ -300,7 +300,7 @@ TEST(more_tools_than_a_provider_takes_are_refused_before_anything_is_sent)
 
     CHECK_INT(make(&w, "[{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":\"c\"}]", &two), PEG_ELIMIT);
 
-    CHECK_STR(peg__str(w.error.code), "E_TOO_MANY_TOOLS");
+    CHECK_STR(peg__str(w.error.code), "E_DEFINITIONS");
     CHECK(strstr(w.error.message, "max_tools"));
     done(&w);
 }

@@ -277,7 +277,7 @@ TEST(a_file_that_everybody_may_read_is_taken_with_a_warning)
     CHECK_INT(peg_log_set(note_code, PEG_LOG_WARN, heard), PEG_OK);
     CHECK_INT(gw_tokens_new(p.path, &tokens, NULL), PEG_OK);
     CHECK_INT(peg_log_set(NULL, PEG_LOG_WARN, NULL), PEG_OK);
-    CHECK_STR(peg__str(heard), "E_TOKEN_FILE_MODE");
+    CHECK_STR(peg__str(heard), "E_TOKEN_FILE");
     gw_tokens_free(tokens);
     place_remove(&p);
 }

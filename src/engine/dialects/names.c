@@ -40,7 +40,7 @@ peg_status peg_vendor_from_name(peg_str name, peg_vendor *ret_vendor, peg_error 
             return PEG_OK;
         }
     }
-    return peg__fail(reterr, PEG_ENOTFOUND, "E_VENDOR",
+    return peg__fail(reterr, PEG_ENOTFOUND, "E_DEFINITIONS",
                      "there is no vendor '%.*s': it is neutral, openai-chat, openai-responses, "
                      "anthropic or gemini",
                      (int)(name.len < 64 ? name.len : 64), name.ptr);
@@ -249,7 +249,7 @@ static peg_status change_name(struct peg__names *names, const struct taken *take
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOOL_NAME_TOO_LONG",
+        return peg__fail(reterr, PEG_ELIMIT, "E_DEFINITIONS",
                          "the tool '%.*s' finds no name of at most %zu bytes that is its own: give "
                          "it a shorter one",
                          (int)(name.len < 64 ? name.len : 64), name.ptr, names->max_bytes);
@@ -285,7 +285,7 @@ static peg_status check_tool_name(const struct peg__names *names, const peg_json
     if (name->len > max)
         return fail_definition(
             reterr, i, "/name",
-            peg__fail(reterr, PEG_ELIMIT, "E_TOOL_NAME_TOO_LONG",
+            peg__fail(reterr, PEG_ELIMIT, "E_DEFINITIONS",
                       "the name '%.32s...' has %u bytes, and at most %zu are taken: "
                       "shorten it",
                       name->u.ptr, name->len, max));
@@ -389,7 +389,7 @@ static peg_status check_definitions(const peg_json *definitions,
                          "definitions are an array of objects, and this is no array but %s",
                          peg_json_kind_name(peg_json_kind_of(definitions)));
     if (definitions->len > max_tools(options))
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOO_MANY_TOOLS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_DEFINITIONS",
                          "there are %u tools, and %s takes at most %zu (max_tools): offer fewer, "
                          "or raise max_tools if the model takes more",
                          definitions->len, peg_vendor_name(options->vendor), max_tools(options));

@@ -72,7 +72,7 @@ static peg_status check_mode(int fd, const char *path, peg_error *reterr)
                          path);
     if (st.st_mode & (S_IROTH | S_IWGRP))
         peg__log(
-            PEG_LOG_WARN, "E_TOKEN_FILE_MODE",
+            PEG_LOG_WARN, "E_TOKEN_FILE",
             "others may read or write the token file '%.120s' (mode %03o): run chmod 600 on it",
             path, (unsigned)(st.st_mode & 0777));
     return PEG_OK;

@@ -24,7 +24,7 @@ struct gw_tokens;
 /* Reads the file. PEG_EIO (E_TOKEN_FILE): it cannot be read, or everybody may write to it;
  * PEG_EPARSE (E_TOKEN_FILE) with its line; PEG_ELIMIT (names PEG_LIMIT_GATEWAY_TOKENS or
  * PEG_LIMIT_GATEWAY_TOKEN_FILE_BYTES); PEG_ENOMEM. A file that others may read is taken, and logged
- * (E_TOKEN_FILE_MODE). */
+ * (E_TOKEN_FILE). */
 peg_status gw_tokens_new(const char *path, struct gw_tokens **ret_tokens, peg_error *reterr);
 struct gw_tokens *gw_tokens_free(struct gw_tokens *tokens);
 /* Any thread that may block: reads the file again. A failure leaves the old tokens in force. */

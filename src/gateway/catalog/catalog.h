@@ -56,8 +56,8 @@ struct gw_toolset {
 };
 
 /* Takes a registration apart: names, limits, every schema compiled. Nothing is kept on failure.
- * PEG_EINVAL (E_MISSING_FIELD, E_INVALID_LENGTH, E_INVALID_PATTERN, E_INVALID_RANGE, E_NAME, E_TAG,
- * E_TOOL_TWICE), PEG_ESCHEMA (E_TOOL_SCHEMA: `invalid tool schema: tool "x": input schema: ...`),
+ * PEG_EINVAL (E_MISSING_FIELD, E_INVALID_LENGTH, E_INVALID_PATTERN, E_INVALID_RANGE, E_NAME),
+ * PEG_ESCHEMA (E_TOOL_SCHEMA: `invalid tool schema: tool "x": input schema: ...`),
  * PEG_ELIMIT (names the limit), PEG_ENOMEM. Any thread: it may take milliseconds, workers do it. */
 struct Pegboard__V1__RegisterRequest;
 struct gw_toolset_dates {
@@ -187,7 +187,7 @@ struct gw_catalog *gw_catalog_free(struct gw_catalog *catalog);
  * revision. `has_live` tells whether the toolset has live providers, for a change of kind.
  *
  * Errors: those of gw_toolset_make(); PEG_EEXISTS (E_NOT_OWNER): it belongs to another principal;
- * PEG_ESTATE (E_TOOLSET_KIND); PEG_EIO (E_STORE, E_BUS): nothing was changed; PEG_ELIMIT
+ * PEG_ESTATE (E_TOOLSET_KIND); PEG_EIO (E_STORE, E_GATEWAY): nothing was changed; PEG_ELIMIT
  * (E_TOOLSETS: PEG_LIMIT_GATEWAY_TOOLSETS, PEG_LIMIT_GATEWAY_RECORDS, PEG_LIMIT_BUS_MAP_BYTES, or
  * this principal's share of one of them, PEG_LIMIT_QUOTA_SHARE); PEG_ENOTFOUND (E_TOOLSET): there
  * is none. An equal registration changes nothing and is answered with the toolset that stands.

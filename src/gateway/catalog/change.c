@@ -69,7 +69,7 @@ void change_answer(struct gw_change *change)
 
 static peg_status fail_canceled(struct gw_change *change)
 {
-    return peg__fail(&change->error, PEG_ECANCELED, "E_CATALOG_ENDED",
+    return peg__fail(&change->error, PEG_ECANCELED, "E_GATEWAY",
                      "the gateway is stopping: ask another one");
 }
 
@@ -119,12 +119,12 @@ static void write_store(struct gw_catalog *catalog, struct gw_change *change);
 static void fail_map(struct gw_change *change, const struct bus_answer *answer)
 {
     if (answer->status == PEG_ELIMIT)
-        change->status = peg__fail(&change->error, PEG_ELIMIT, "E_BUS_FULL",
+        change->status = peg__fail(&change->error, PEG_ELIMIT, "E_TOOLSETS",
                                    "the map of toolsets is full: unregister toolsets");
     else if (answer->status == PEG_ENOMEM)
         change->status = peg__fail_nomem(&change->error);
     else
-        change->status = peg__fail(&change->error, PEG_EIO, "E_BUS",
+        change->status = peg__fail(&change->error, PEG_EIO, "E_GATEWAY",
                                    "the change of toolset \"%s\" could not be told to all loops: "
                                    "try again",
                                    change->text);
@@ -585,7 +585,7 @@ static void on_parsed(struct net_work *work, bool was_canceled)
 
     change->request = peg__blob_unref(change->request);
     if (was_canceled)
-        change->status = peg__fail(&change->error, PEG_ECANCELED, "E_CATALOG_ENDED",
+        change->status = peg__fail(&change->error, PEG_ECANCELED, "E_GATEWAY",
                                    "the gateway is stopping: ask another one");
     if (change->status)
         change_answer(change);

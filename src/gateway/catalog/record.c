@@ -257,7 +257,7 @@ static peg_status read_record(const peg_store_record *stored, void *user, peg_er
         status = record_apply(catalog, record, toolset);
     gw_toolset_unref(toolset);
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_RECORDS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSETS",
                          "the store has more than %d records: use another data directory",
                          PEG_LIMIT_GATEWAY_RECORDS);
     if (status)

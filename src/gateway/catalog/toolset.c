@@ -106,7 +106,7 @@ static peg_status check_tools(const request_msg *request, peg_error *reterr)
     if (request->n_tools == 0)
         return missing("tools", "a toolset has at least one tool", reterr);
     if (request->n_tools > PEG_LIMIT_GATEWAY_TOOLS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSET_TOO_LARGE",
                          "the toolset has %zu tools: use at most %d, and register several toolsets",
                          request->n_tools, PEG_LIMIT_GATEWAY_TOOLS);
     for (size_t i = 0; i < request->n_tools; i++) {
@@ -374,7 +374,7 @@ static peg_status sort_names(struct gw_toolset *toolset, uint32_t *places, peg_e
         const struct gw_tool *tool = &toolset->tools[places[i]];
 
         if (peg__str_eq(tool->name, toolset->tools[places[i - 1]].name))
-            return peg__fail(reterr, PEG_EINVAL, "E_TOOL_TWICE",
+            return peg__fail(reterr, PEG_EINVAL, "E_NAME",
                              "two tools are named \"%s\": rename one of them", tool->name.ptr);
     }
     return PEG_OK;
@@ -537,23 +537,19 @@ enum wire_error gw_wire_error(const peg_error *error)
     static const struct {
         const char *code;
         enum wire_error error;
-    } words[] = {
+    } by_code[] = {
         {"E_MISSING_FIELD", WIRE_MISSING_FIELD},
         {"E_INVALID_LENGTH", WIRE_INVALID_LENGTH},
         {"E_INVALID_PATTERN", WIRE_INVALID_PATTERN},
-        {"E_VERSION", WIRE_INVALID_PATTERN},
         {"E_INVALID_RANGE", WIRE_INVALID_RANGE},
-        {"E_NOT_OWNER", WIRE_PERMISSION_DENIED},
-        {"E_TOOLSET_KIND", WIRE_CONFLICT},
-        {"E_NO_REDIS", WIRE_SERVICE_UNAVAILABLE},
         {"E_STORE", WIRE_SERVICE_UNAVAILABLE},
         {"E_DRAINING", WIRE_SERVICE_UNAVAILABLE},
         {"E_NODE_FULL", WIRE_OVERLOADED},
     };
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(error->code, words[i].code) == 0)
-            return words[i].error;
+    for (size_t i = 0; i < sizeof(by_code) / sizeof(by_code[0]); i++) {
+        if (strcmp(error->code, by_code[i].code) == 0)
+            return by_code[i].error;
     }
     return wire_error_of_status(error->status);
 }

@@ -161,7 +161,7 @@ static peg_status check_format(const peg_json *root, peg_error *reterr)
 
     if (format && peg_json_int64(format, &number) && number == GW_TOOLSET_FORMAT)
         return PEG_OK;
-    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_TOOLSET_GW_TOOLSET_FORMAT",
+    return peg__fail(reterr, PEG_EUNSUPPORTED, "E_TOOLSET_RECORD",
                      "the record of a toolset is not of format %d: a later version of pegboard "
                      "may have written it",
                      GW_TOOLSET_FORMAT);

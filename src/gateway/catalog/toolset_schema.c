@@ -216,7 +216,7 @@ peg_status gw_schema_get(peg_str text, struct gw_schema **ret_schema, peg_error 
     }
     peg_schema_unref(compiled);
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SCHEMAS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSETS",
                          "the gateway has too many different schemas: unregister toolsets");
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }

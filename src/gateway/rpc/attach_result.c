@@ -64,12 +64,12 @@ static peg_status add_server_data(struct gw_calls *desk, struct peg__buf *out,
     peg_status status;
 
     if (!kind.len)
-        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "server-data have no kind");
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH", "server-data have no kind");
     status = is_read_later ? PEG_OK : gw_check_now(desk, NULL, json, "server-data");
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return peg__fail(reterr, PEG_EINVAL, "E_SERVER_DATA", "%.*s",
+        return peg__fail(reterr, PEG_EINVAL, "E_ATTACH", "%.*s",
                          PEG_ARG(peg__buf_view(&desk->text)));
     add_head(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_SERVER_DATA_FIELD,
              wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));

@@ -96,7 +96,7 @@ void gw_attached_free_assemblies(struct gw_attached *attached);
 void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result);
 void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta);
 /* The answer of EmitToolResult is made the same way: packs result, error and server-data into
- * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_SERVER_DATA): the server-data are none;
+ * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_ATTACH): the server-data are none;
  * large ones are read later, with the result. PEG_ENOMEM: nobody knows. */
 struct gw_answer_parts {
     peg_str result; /* JSON; "" means null */
