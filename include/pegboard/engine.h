@@ -80,8 +80,8 @@ typedef struct peg_model_config {
 
 typedef struct peg_model peg_model;
 
-/* PEG_EINVAL (E_ENGINE_CONFIG) names the field; PEG_ENOTFOUND (E_ENGINE_CONFIG): the variable is not
- * set; PEG_ENOMEM. */
+/* PEG_EINVAL (E_ENGINE_CONFIG) names the field; PEG_ENOTFOUND (E_ENGINE_CONFIG): the variable is
+ * not set; PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_model_new(const peg_model_config *config, peg_model **ret_model,
                                               peg_error *reterr);
 PEG_API peg_model *peg_model_ref(peg_model *model);

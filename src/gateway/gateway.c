@@ -159,7 +159,8 @@ static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *conf
     node->stop = stop_from_admin;
     node->stop_user = gateway;
     if (!peg__random(&node->id, sizeof(node->id)))
-        return peg__fail(reterr, PEG_EIO, "E_GATEWAY", "the system has no randomness for a node id");
+        return peg__fail(reterr, PEG_EIO, "E_GATEWAY",
+                         "the system has no randomness for a node id");
     node->id |= 1; /* 0 is nobody */
     return PEG_OK;
 }

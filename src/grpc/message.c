@@ -71,8 +71,7 @@ static peg_status enter_message(struct walk *walk, const ProtobufCFieldDescripto
 {
     if (walk->depth + 1 == PEG_LIMIT_GRPC_MESSAGE_DEPTH)
         return peg__fail(reterr, PEG_ELIMIT, "E_PROTOBUF",
-                         "messages lie deeper inside each other than PEG_LIMIT_GRPC_MESSAGE_DEPTH "
-                         "(%d): send a flatter one",
+                         "messages nest deeper than %d: send a flatter one",
                          PEG_LIMIT_GRPC_MESSAGE_DEPTH);
     walk->levels[++walk->depth] = (struct level){field->descriptor, end};
     return PEG_OK;
@@ -203,10 +202,10 @@ peg_status grpc_message_unpack(const struct ProtobufCMessageDescriptor *descript
     message =
         protobuf_c_message_unpack(descriptor, &allocator, bytes.len, (const uint8_t *)bytes.ptr);
     if (memory.is_beyond)
-        return peg__fail(reterr, PEG_ELIMIT, "E_PROTOBUF",
-                         "a message of type %s takes more memory than "
-                         "PEG_LIMIT_GRPC_UNPACKED_BYTES (%d): send smaller ones",
-                         descriptor->name, PEG_LIMIT_GRPC_UNPACKED_BYTES);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_PROTOBUF",
+            "a message of type %s takes more than %d bytes of memory: send smaller ones",
+            descriptor->name, PEG_LIMIT_GRPC_UNPACKED_BYTES);
     if (memory.is_out)
         return peg__fail_nomem(reterr);
     if (!message)

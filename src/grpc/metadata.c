@@ -172,10 +172,10 @@ static peg_status check_metadata_value(const struct grpc_metadata *metadata, peg
                             : 0;
 
     if (key.len > left || value.len > left || key.len + value.len + COUNTED_FOR_EACH > left)
-        return peg__fail(reterr, PEG_ELIMIT, "E_METADATA",
-                         "metadata with '%.64s' would have more than "
-                         "PEG_LIMIT_GRPC_METADATA_BYTES = %d bytes; send it in a message",
-                         key.ptr, PEG_LIMIT_GRPC_METADATA_BYTES);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_METADATA",
+            "metadata with '%.64s' would have more than %d bytes: send it in a message", key.ptr,
+            PEG_LIMIT_GRPC_METADATA_BYTES);
     if (!grpc_metadata_is_binary(key) && !is_printable(value))
         return peg__fail(reterr, PEG_EINVAL, "E_METADATA",
                          "the metadata '%.64s' has a value that is not printable ASCII; give it "

@@ -296,9 +296,7 @@ static peg_status read_list(peg_str list, sa_family_t family, struct net_endpoin
 
         if (n == max)
             return peg__fail(reterr, PEG_ELIMIT, "E_ADDRESS",
-                             "the target names more than %zu addresses "
-                             "(PEG_LIMIT_NET_ADDRESSES); use fewer, or a name",
-                             max);
+                             "the target names more than %zu addresses: use fewer, or a name", max);
         status = read_listed(peg__strn(list.ptr, len), family, &ret_endpoints[n], reterr);
         if (status)
             return status;

@@ -22,10 +22,9 @@ peg_status store_check_record(const peg_store_record *record, peg_error *reterr)
         return peg__fail(reterr, PEG_EINVAL, "E_STORE",
                          "a record in a store needs a name: set record.name");
     if (record->name.len > PEG_LIMIT_GATEWAY_STORE_NAME_BYTES)
-        return peg__fail(reterr, PEG_ELIMIT, "E_STORE",
-                         "the name '%.*s...' has %zu bytes: use at most %d",
-                         PEG_ARG(shown(record->name)), record->name.len,
-                         PEG_LIMIT_GATEWAY_STORE_NAME_BYTES);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_STORE", "the name '%.*s...' has %zu bytes: use at most %d",
+            PEG_ARG(shown(record->name)), record->name.len, PEG_LIMIT_GATEWAY_STORE_NAME_BYTES);
     if (!record->is_removed && record->body.len > PEG_LIMIT_GATEWAY_STORE_BODY_BYTES)
         return peg__fail(
             reterr, PEG_ELIMIT, "E_STORE",

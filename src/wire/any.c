@@ -110,8 +110,7 @@ static peg_status write_json(const Value *value, struct peg__arena *arena, peg_s
     peg__buf_free(&buf);
     if (status == PEG_ELIMIT)
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "a value takes more than %d bytes as JSON "
-                         "(PEG_LIMIT_GATEWAY_RESULT_BYTES): send less at once",
+                         "a value takes more than %d bytes as JSON: send less at once",
                          PEG_LIMIT_GATEWAY_RESULT_BYTES);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }

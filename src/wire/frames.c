@@ -13,12 +13,11 @@ static peg_status reject_chunk(struct wire_chunks *chunks, size_t len, peg_error
     chunks->is_too_large = true;
     if (len > PEG_LIMIT_GATEWAY_CHUNK_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "a chunk of %zu bytes is more than PEG_LIMIT_GATEWAY_CHUNK_BYTES (%d): "
-                         "send the result in several, with `more` in all but the last",
+                         "a chunk has %zu bytes: send the result in chunks of at most %d, with "
+                         "`more` in all but the last",
                          len, PEG_LIMIT_GATEWAY_CHUNK_BYTES);
     return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                     "a result takes more than PEG_LIMIT_GATEWAY_RESULT_BYTES (%d): "
-                     "answer with less, or with where to find it",
+                     "a result has more than %d bytes: answer with less, or with where to find it",
                      PEG_LIMIT_GATEWAY_RESULT_BYTES);
 }
 

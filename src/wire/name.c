@@ -89,9 +89,8 @@ peg_status wire_check_id(peg_str id, const char *what, peg_error *reterr)
         return PEG_OK;
     wire_printable(id, shown);
     return peg__fail(reterr, PEG_EINVAL, "E_NAME",
-                     "%s '%s' cannot be taken: use 1 to %d bytes of UTF-8 without control "
-                     "characters (PEG_LIMIT_GATEWAY_ID_BYTES)",
-                     what, shown, PEG_LIMIT_GATEWAY_ID_BYTES);
+                     "invalid %s '%s': use 1 to %d bytes of UTF-8 without control characters", what,
+                     shown, PEG_LIMIT_GATEWAY_ID_BYTES);
 }
 
 /* ---- versions: v?\d+\.\d+\.\d+(-[a-zA-Z0-9.]+)? ---------------------------------------------- */
@@ -143,8 +142,7 @@ peg_status wire_check_version(peg_str version, peg_error *reterr)
 peg_status wire_check_tags(const peg_str *tags, size_t n, peg_error *reterr)
 {
     if (n > PEG_LIMIT_GATEWAY_TAGS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_NAME",
-                         "%zu tags are more than PEG_LIMIT_GATEWAY_TAGS (%d): leave some out", n,
+        return peg__fail(reterr, PEG_ELIMIT, "E_NAME", "%zu tags: use at most %d", n,
                          PEG_LIMIT_GATEWAY_TAGS);
     for (size_t i = 0; i < n; i++) {
         const peg_status status = wire_check_id(tags[i], "tag", reterr);

@@ -180,7 +180,7 @@ TEST(too_many_tags_are_refused)
     req_init(&req, "x");
     for (unsigned i = 0; i <= PEG_LIMIT_GATEWAY_TAGS; i++)
         req_tag(&req, "t");
-    check_refused(&req, WIRE_LIMIT, "PEG_LIMIT_GATEWAY_TAGS");
+    check_refused(&req, WIRE_LIMIT, "tags: use at most");
 }
 
 TEST(a_kind_that_is_none_is_refused)

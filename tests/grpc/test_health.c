@@ -411,7 +411,7 @@ TEST(set_refuses_more_services_than_the_limit)
     }
 
     CHECK_INT(grpc_health_set(w.health, peg__str("x"), GRPC_SERVING, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GRPC_HEALTH_SERVICES"));
+    CHECK(strstr(error.message, "at most"));
     set(&w, "1", GRPC_NOT_SERVING); /* one that is there can still change */
     world_done(&w);
 }

@@ -234,7 +234,7 @@ TEST(messages_inside_each_other_have_a_limit)
         unpack(&arena, nest(PEG_LIMIT_GRPC_MESSAGE_DEPTH + 1, bytes, sizeof(bytes)), &back, &error),
         PEG_ELIMIT);
 
-    CHECK(strstr(error.message, "PEG_LIMIT_GRPC_MESSAGE_DEPTH"));
+    CHECK(strstr(error.message, "nest deeper"));
     peg__arena_free(&arena);
 }
 
@@ -252,7 +252,7 @@ TEST(small_bytes_cannot_become_large_memory)
 
     CHECK_INT(unpack(&arena, (peg_str){bytes, LEN}, &back, &error), PEG_ELIMIT);
 
-    CHECK(strstr(error.message, "PEG_LIMIT_GRPC_UNPACKED_BYTES"));
+    CHECK(strstr(error.message, "bytes of memory"));
     CHECK(arena.held <= (size_t)PEG_LIMIT_GRPC_UNPACKED_BYTES * 2);
     peg__free(bytes);
     peg__arena_free(&arena);

@@ -184,7 +184,7 @@ TEST(metadata_ends_at_its_limit)
                                    peg__strn(value, sizeof(value) - 32), &held.error),
                  PEG_ELIMIT, held.error);
     CHECK_STR(peg__str(held.error.code), "E_METADATA");
-    CHECK(strstr(held.error.message, "PEG_LIMIT_GRPC_METADATA_BYTES"));
+    CHECK(strstr(held.error.message, "more than"));
     CHECK_INT(held.metadata.n, 0);
     CHECK_STATUS(grpc_metadata_add(&held.metadata, &held.arena, key,
                                    peg__strn(value, sizeof(value) - 33), &held.error),

@@ -144,7 +144,7 @@ TEST(headers_that_are_far_too_large_end_the_session)
 
     CHECK_INT(w.fed, PEG_ELIMIT);
     CHECK_STR(peg__str(w.error.code), "E_HTTP2_LIMIT");
-    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_HEADER_TIMES"));
+    CHECK(strstr(w.error.message, "headers that are far too large"));
     wire_stop(&w);
 }
 
@@ -353,7 +353,7 @@ TEST(headers_in_too_many_pieces_end_the_session)
     raw_head(&out, 0, RAW_CONTINUATION, 0, 1);
 
     CHECK_INT(feed_raw(&out), PEG_ELIMIT);
-    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_CONTINUATIONS") != NULL);
+    CHECK(strstr(w.error.message, "CONTINUATION") != NULL);
     CHECK_INT(goaway_code(), GRPC_H2_ENHANCE_YOUR_CALM);
     stop_raw(&out);
 }
@@ -371,7 +371,7 @@ TEST(who_does_not_read_answers_gets_a_bounded_number_of_them)
     }
 
     CHECK_INT(status, PEG_ELIMIT);
-    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_CONTROL_BYTES") != NULL);
+    CHECK(strstr(w.error.message, "does not read the answers") != NULL);
     CHECK(n < PEG_LIMIT_GRPC_CONTROL_BYTES / 17 + 10);
     stop_raw(&out);
 }
@@ -423,7 +423,7 @@ TEST(frames_that_cost_a_stream_are_forgiven_when_they_take_their_time)
     }
     CHECK_INT(feed_invalid(&out, PEG_LIMIT_GRPC_INVALID_FRAMES), PEG_OK);
     CHECK_INT(feed_invalid(&out, 1), PEG_ELIMIT);
-    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_INVALID_FRAMES") != NULL);
+    CHECK(strstr(w.error.message, "reset or refuse a stream") != NULL);
     stop_raw(&out);
 }
 
@@ -566,7 +566,7 @@ TEST(what_follows_the_final_goaway_is_bounded_in_bytes)
     }
     CHECK_INT(status, PEG_ELIMIT);
     CHECK(n >= most - 1 && n <= most);
-    CHECK(strstr(w.error.message, "PEG_LIMIT_GRPC_UNWANTED_BYTES") != NULL);
+    CHECK(strstr(w.error.message, "streams after GOAWAY") != NULL);
     CHECK_INT(goaway_code(), GRPC_H2_ENHANCE_YOUR_CALM);
     stop_raw(&out);
 }

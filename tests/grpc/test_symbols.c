@@ -186,7 +186,7 @@ TEST(symbols_refuse_more_files_than_the_limit)
     }
 
     CHECK_INT(grpc_symbols_new(list, PEG_LIMIT_GRPC_FILES + 1, &symbols, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GRPC_FILES"));
+    CHECK(strstr(error.message, "files"));
     CHECK_INT(grpc_symbols_new(list, PEG_LIMIT_GRPC_FILES, &symbols, &error), PEG_OK);
     grpc_symbols_free(symbols);
 }
@@ -288,7 +288,7 @@ TEST(symbols_refuse_messages_too_deep_inside_each_other)
 
     file = made_file(bytes, nest(bytes, PEG_LIMIT_GRPC_NESTING + 1));
     CHECK_INT(grpc_symbols_new(&file, 1, &symbols, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GRPC_NESTING"));
+    CHECK(strstr(error.message, "levels of nesting"));
 }
 
 TORTURE(symbols_survive_any_allocation_failure)

@@ -33,7 +33,7 @@ TEST(more_loops_than_the_limit_are_refused)
 
     CHECK_INT(net_loops_new(PEG_LIMIT_NET_LOOPS + 1, &loops, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_LOOP");
-    CHECK(strstr(error.message, "PEG_LIMIT_NET_LOOPS"));
+    CHECK(strstr(error.message, "at most"));
     CHECK(!loops);
 }
 

@@ -286,7 +286,7 @@ TEST(tls_peer_that_takes_nothing_is_lost_at_a_limit)
         CHECK(net_tls_wire(tls).len <= PEG_LIMIT_TLS_WIRE_BYTES);
     }
     CHECK_INT(status, PEG_EIO);
-    CHECK(strstr(error.message, "PEG_LIMIT_TLS_WIRE_BYTES"));
+    CHECK(strstr(error.message, "did not read"));
     net_tls_free(tls);
     end_raw(&raw);
 }
@@ -340,7 +340,7 @@ TEST(tls_makes_no_room_for_a_huge_first_message)
     for (size_t i = 0; i < sizeof(announced) && status == PEG_OK; i++)
         status = net_tls_feed(tls, announced + i, 1, &error);
     CHECK_INT(status, PEG_EIO);
-    CHECK(strstr(error.message, "PEG_LIMIT_TLS_HELLO_BYTES"));
+    CHECK(strstr(error.message, "first message"));
     net_tls_free(tls);
 }
 
@@ -358,7 +358,7 @@ TEST(tls_handshake_in_too_many_pieces_is_cut_off)
     for (; status == PEG_OK && n < 2 * PEG_LIMIT_TLS_HANDSHAKE_BYTES; n += sizeof(piece))
         status = net_tls_feed(tls, piece, sizeof(piece), &error);
     CHECK_INT(status, PEG_EIO);
-    CHECK(strstr(error.message, "PEG_LIMIT_TLS_HANDSHAKE_BYTES"));
+    CHECK(strstr(error.message, "handshake"));
     CHECK(n > PEG_LIMIT_TLS_HANDSHAKE_BYTES && n <= PEG_LIMIT_TLS_HANDSHAKE_BYTES + sizeof(piece));
     net_tls_free(tls);
 }

@@ -78,7 +78,7 @@ TEST(a_chunk_that_is_too_large_ends_the_result)
     CHECK_INT(wire_chunks_add(&chunks, peg__str("x"), NULL), PEG_OK);
     CHECK_INT(wire_chunks_add(&chunks, peg__strn(big, PEG_LIMIT_GATEWAY_CHUNK_BYTES + 1), &error),
               PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_CHUNK_BYTES") != NULL);
+    CHECK(strstr(error.message, "in chunks of at most") != NULL);
     CHECK_INT(wire_chunks_add(&chunks, peg__str("x"), &error), PEG_ELIMIT);
     CHECK_STR(wire_chunks_view(&chunks), "");
     wire_chunks_free(&chunks);
@@ -96,7 +96,7 @@ TEST(a_result_that_is_too_large_is_given_back_at_once)
 
     CHECK_INT(wire_chunks_add(&chunks, peg__str("x"), &error), PEG_ELIMIT);
 
-    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_RESULT_BYTES") != NULL);
+    CHECK(strstr(error.message, "a result has more than") != NULL);
     CHECK(chunks.bytes.ptr == NULL);
     wire_chunks_free(&chunks);
 }

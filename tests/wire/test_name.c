@@ -116,7 +116,7 @@ TEST(tags_are_counted_and_checked)
     CHECK_INT(wire_check_tags(NULL, 0, NULL), PEG_OK);
     CHECK_INT(wire_check_tags(tags, PEG_LIMIT_GATEWAY_TAGS, NULL), PEG_OK);
     CHECK_INT(wire_check_tags(tags, PEG_LIMIT_GATEWAY_TAGS + 1, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_GATEWAY_TAGS") != NULL);
+    CHECK(strstr(error.message, "tags: use at most") != NULL);
     tags[3] = peg__str("");
     CHECK_INT(wire_check_tags(tags, 4, &error), PEG_EINVAL);
     CHECK_STR(peg__str(error.code), "E_NAME");

@@ -327,8 +327,8 @@ peg_status peg_definitions_render(const peg_json *definitions,
     if (!options)
         options = &neutral;
     if ((unsigned)options->vendor >= PEG_N_VENDORS)
-        return peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS", "there is no vendor %d: name a known one",
-                         (int)options->vendor);
+        return peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
+                         "there is no vendor %d: name a known one", (int)options->vendor);
     status = peg__names_new(definitions, NULL, options, &names, reterr);
     if (status)
         return status;

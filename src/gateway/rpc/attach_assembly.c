@@ -38,8 +38,8 @@ static peg_status check_assembly_quota(const struct gw_attached *attached, size_
 {
     if (attached->assembled + n > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                         "results that this provider has begun to send hold "
-                         "PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES = 64 MiB: finish some of them first");
+                         "unfinished results of this provider hold 64 MiB: finish some of them "
+                         "first");
     return gw_result_quota_check(attached->desk->results, attached->account, n, reterr);
 }
 

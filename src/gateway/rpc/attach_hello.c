@@ -60,8 +60,8 @@ static peg_status copy_running(struct gw_attached *attached, const Pegboard__V1_
 
     if (hello->n_running > PEG_LIMIT_GATEWAY_CREDITS)
         return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
-                         "%zu running calls are more than PEG_LIMIT_GATEWAY_CREDITS = %d",
-                         hello->n_running, PEG_LIMIT_GATEWAY_CREDITS);
+                         "%zu running calls: a provider has at most %d", hello->n_running,
+                         PEG_LIMIT_GATEWAY_CREDITS);
     running = (struct gw_running *)peg__arena_alloc(grpc_call_arena(attached->call),
                                                     (hello->n_running + 1) * sizeof(*running));
     if (!running)

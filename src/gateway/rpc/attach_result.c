@@ -91,8 +91,7 @@ static peg_status add_all_server_data(struct gw_calls *desk, const struct gw_ans
     if (!status && out->status)
         status = out->status == PEG_ELIMIT
                      ? peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
-                                 "the result with its server-data is larger than "
-                                 "PEG_LIMIT_GATEWAY_RESULT_BYTES = 8 MiB")
+                                 "the result with its server-data has more than 8 MiB: send less")
                      : peg__fail_nomem(reterr);
     return status;
 }
@@ -225,10 +224,8 @@ static void accept_result(struct gw_attached *attached, const Pegboard__V1__Resu
         if (!result->more)
             ack_unknown(attached, &id, result->attempt);
     } else if (chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES) {
-        reject_result(
-            attached, &id, result->attempt,
-            "a chunk of the result is larger than PEG_LIMIT_GATEWAY_CHUNK_BYTES = 64 KiB: send "
-            "it in several");
+        reject_result(attached, &id, result->attempt,
+                      "a chunk of the result has more than 64 KiB: send it in several");
     } else if (result->more || gw_assembly_find(attached, &id, result->attempt)) {
         take_chunk(attached, &id, result, chunk);
     } else {

@@ -220,9 +220,9 @@ static peg_status check_call_request(const Pegboard__V1__CallToolRequest *reques
     if (!status && request->meta)
         status = check_meta(request->meta, reterr);
     if (!status && request->n_metadata > PEG_LIMIT_GATEWAY_METADATA)
-        status = peg__fail(reterr, PEG_ELIMIT, "E_METADATA",
-                           "metadata has %zu entries: use at most %d", request->n_metadata,
-                           PEG_LIMIT_GATEWAY_METADATA);
+        status =
+            peg__fail(reterr, PEG_ELIMIT, "E_METADATA", "metadata has %zu entries: use at most %d",
+                      request->n_metadata, PEG_LIMIT_GATEWAY_METADATA);
     return status ? status : gw_check_timeout(request->timeout_ms, reterr);
 }
 

@@ -282,8 +282,7 @@ void grpc__session_count_invalid(struct grpc_session *session)
         session->invalid_ns = now_ns;
     }
     if (++session->n_invalid_frames > PEG_LIMIT_GRPC_INVALID_FRAMES)
-        grpc__session_flooded(session, "frames that make us reset or refuse a stream "
-                                       "(PEG_LIMIT_GRPC_INVALID_FRAMES)");
+        grpc__session_flooded(session, "frames that make us reset or refuse a stream");
 }
 
 void grpc__session_fail_stream(struct grpc_session *session, struct grpc_stream *stream,

@@ -525,7 +525,7 @@ bool grpc__session_may_be_late(struct grpc_session *session, int32_t id);
 /* session.c: ends */
 /* The peer broke the rules. `why` is static. */
 void grpc__session_die(struct grpc_session *session, uint32_t h2_error, const char *why);
-/* It sends too much of something: "pings (PEG_LIMIT_...)". Static. */
+/* It sends too much of something: "pings". Static. */
 void grpc__session_flooded(struct grpc_session *session, const char *of_what);
 void grpc__session_lose(struct grpc_session *session);
 /* What was wrong with a frame costs only its stream. */

@@ -110,7 +110,7 @@ static void handle_settings(struct grpc_session *session, const uint8_t *bytes)
     uint8_t *to;
 
     if (len / GRPC_H2_SETTING_BYTES > MAX_SETTINGS || are_too_many(session)) {
-        grpc__session_flooded(session, "SETTINGS (PEG_LIMIT_GRPC_SETTINGS)");
+        grpc__session_flooded(session, "SETTINGS");
         return;
     }
     if (!session->has_settings)
@@ -283,8 +283,7 @@ void grpc__session_remote_end(struct grpc_session *session, int32_t id)
 
 enum { KEPT_REST = 256 };
 
-static const char too_large[] = "headers that are far too large "
-                                "(max_header_bytes, PEG_LIMIT_GRPC_HEADER_TIMES)";
+static const char too_large[] = "headers that are far too large (max_header_bytes)";
 
 /* ---- whose block it is -------------------------------------------------------------------- */
 
@@ -557,7 +556,7 @@ static void handle_headers(struct grpc_session *session, const uint8_t *bytes)
 static void handle_continuation(struct grpc_session *session, const uint8_t *bytes)
 {
     if (++session->block.n_frames > PEG_LIMIT_GRPC_CONTINUATIONS)
-        grpc__session_flooded(session, "CONTINUATION (PEG_LIMIT_GRPC_CONTINUATIONS)");
+        grpc__session_flooded(session, "CONTINUATION");
     else
         take_block(session, bytes, session->frame.len, session->frame.flags & GRPC_H2_END_HEADERS);
 }

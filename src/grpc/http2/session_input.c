@@ -258,10 +258,9 @@ static void begin_frame(struct grpc_session *session, const uint8_t *head)
     if (!check_frame(session))
         return;
     if (is_idle_flood(session))
-        grpc__session_flooded(session, "frames that bring nobody further "
-                                       "(PEG_LIMIT_GRPC_IDLE_FRAMES, PEG_LIMIT_GRPC_IDLE_BYTES)");
+        grpc__session_flooded(session, "frames without progress");
     else if (is_unwanted_flood(session))
-        grpc__session_flooded(session, "streams after GOAWAY (PEG_LIMIT_GRPC_UNWANTED_BYTES)");
+        grpc__session_flooded(session, "streams after GOAWAY");
     else if (session->frame.type == GRPC_H2_DATA)
         begin_data(session);
     else if (!has_known_type(&session->frame))

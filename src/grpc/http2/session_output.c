@@ -123,8 +123,7 @@ uint8_t *grpc__session_answer(struct grpc_session *session, size_t len)
 {
     if (session->control.len - session->control_sent <= PEG_LIMIT_GRPC_CONTROL_BYTES)
         return grpc__session_control(session, len);
-    grpc__session_flooded(session, "frames that need an answer, and does not read the answers "
-                                   "(PEG_LIMIT_GRPC_CONTROL_BYTES)");
+    grpc__session_flooded(session, "frames that need an answer, and does not read the answers");
     return NULL;
 }
 

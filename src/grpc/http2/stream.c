@@ -209,8 +209,7 @@ static bool is_interim(struct grpc_stream *stream)
     if (++stream->n_interim <= PEG_LIMIT_GRPC_INTERIM)
         return true;
     peg__fail(&error, PEG_ELIMIT, "E_HTTP2_LIMIT",
-              "the server sends headers of status 1xx, more than PEG_LIMIT_GRPC_INTERIM (%d), and "
-              "no answer",
+              "the server sends more than %d headers of status 1xx, and no answer",
               PEG_LIMIT_GRPC_INTERIM);
     grpc__stream_broke(stream, GRPC_INTERNAL, &error);
     return false;
@@ -296,8 +295,7 @@ static void count_held(struct grpc_stream *stream)
     if (session->held <= session->options.max_held || held == 0)
         return;
     peg__fail(&error, PEG_ELIMIT, "E_HELD_LIMIT",
-              "this connection has more than %zu bytes of unfinished messages "
-              "(PEG_LIMIT_GRPC_HELD_BYTES): send fewer at once",
+              "this connection has more than %zu bytes of unfinished messages: send fewer at once",
               session->options.max_held);
     grpc__stream_broke(stream, GRPC_RESOURCE_EXHAUSTED, &error);
 }
@@ -491,10 +489,11 @@ static peg_status check_sending(struct grpc_stream *stream, size_t len, size_t s
     }
     if (stream->session && stream->session->queued > 0 &&
         stream->session->queued + len > stream->session->options.max_held)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
-                         "more than %zu bytes wait to be sent on this connection "
-                         "(PEG_LIMIT_GRPC_HELD_BYTES): its peer does not read",
-                         stream->session->options.max_held);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_SEND_QUEUE_FULL",
+            "more than %zu bytes wait to be sent on this connection: its peer does not "
+            "read",
+            stream->session->options.max_held);
     return PEG_OK;
 }
 

@@ -341,7 +341,7 @@ peg_status grpc_health_set(struct grpc_health *health, peg_str service,
 
     if (failed == PEG_ELIMIT)
         return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_INVALID",
-                         "more services than PEG_LIMIT_GRPC_HEALTH_SERVICES (%d): forget some",
+                         "health has at most %d services: forget some",
                          PEG_LIMIT_GRPC_HEALTH_SERVICES);
     return failed ? peg__fail_nomem(reterr) : PEG_OK;
 }

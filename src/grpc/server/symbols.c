@@ -143,11 +143,10 @@ static peg_status fail_descriptor(struct walk *walk)
                      walk->file->public.file->name);
 }
 
-static peg_status fail_symbol_limit(peg_error *reterr, const char *limit, int max)
+static peg_status fail_symbol_limit(peg_error *reterr, const char *what, int max)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_GRPC_SERVICE",
-                     "the services have more declarations than %s (%d) allows: serve fewer", limit,
-                     max);
+                     "the services declare more than %d %s: serve fewer", max, what);
 }
 
 static peg_status add_name(struct walk *walk)
@@ -158,7 +157,7 @@ static peg_status add_name(struct walk *walk)
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(walk->reterr);
     if (status == PEG_ELIMIT)
-        return fail_symbol_limit(walk->reterr, "PEG_LIMIT_GRPC_SYMBOLS", PEG_LIMIT_GRPC_SYMBOLS);
+        return fail_symbol_limit(walk->reterr, "names", PEG_LIMIT_GRPC_SYMBOLS);
     return PEG_OK; /* a name that two files declare is found in the first */
 }
 
@@ -221,7 +220,7 @@ static peg_status declare(struct walk *walk, enum kind kind, peg_str data, unsig
     peg_status status;
 
     if (depth > PEG_LIMIT_GRPC_NESTING)
-        return fail_symbol_limit(walk->reterr, "PEG_LIMIT_GRPC_NESTING", PEG_LIMIT_GRPC_NESTING);
+        return fail_symbol_limit(walk->reterr, "levels of nesting", PEG_LIMIT_GRPC_NESTING);
     status = enter_name(walk, find_field(data, NAME).bytes);
     if (!status)
         status = add_name(walk);
@@ -280,7 +279,7 @@ static peg_status add_file(struct grpc_symbols *symbols, const struct grpc_file 
     added->public.file = file;
     status = peg__map_add(&symbols->files, peg__str(file->name), added);
     if (status == PEG_ELIMIT)
-        return fail_symbol_limit(reterr, "PEG_LIMIT_GRPC_FILES", PEG_LIMIT_GRPC_FILES);
+        return fail_symbol_limit(reterr, "files", PEG_LIMIT_GRPC_FILES);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 

@@ -36,9 +36,8 @@ peg_status net_loops_new(unsigned n, struct net_loops **ret_loops, peg_error *re
 
     if (wanted > PEG_LIMIT_NET_LOOPS)
         return peg__fail(reterr, PEG_ELIMIT, "E_LOOP",
-                         "%u event loops are more than PEG_LIMIT_NET_LOOPS = %d: take one per core "
-                         "at most",
-                         wanted, PEG_LIMIT_NET_LOOPS);
+                         "%u event loops: use at most %d, one per core", wanted,
+                         PEG_LIMIT_NET_LOOPS);
     loops = (struct net_loops *)peg__alloc_zero(1, sizeof(*loops) + wanted * sizeof(*loops->at));
     if (!loops)
         return peg__fail_nomem(reterr);

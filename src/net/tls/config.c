@@ -111,11 +111,9 @@ static peg_status read_file(const char *what, const char *file, struct peg__buf 
     if (ret_text->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (ret_text->status)
-        return peg__fail(
-            reterr, PEG_ELIMIT, "E_TLS_CONFIG",
-            "the %s '%.120s' has more than PEG_LIMIT_TLS_FILE_BYTES (%d) bytes: name a PEM "
-            "file",
-            what, file, PEG_LIMIT_TLS_FILE_BYTES);
+        return peg__fail(reterr, PEG_ELIMIT, "E_TLS_CONFIG",
+                         "the %s '%.120s' has more than %d bytes: name a PEM file", what, file,
+                         PEG_LIMIT_TLS_FILE_BYTES);
     return PEG_OK;
 }
 

@@ -177,9 +177,8 @@ static peg_status fail_lost(const struct net_tls *tls, peg_error *reterr)
         return peg__fail_nomem(reterr);
     case LOST_LIMIT:
         return peg__fail(reterr, PEG_EIO, "E_TLS",
-                         "the peer sent more than PEG_LIMIT_TLS_HANDSHAKE_BYTES (%d) or a first "
-                         "message of more than PEG_LIMIT_TLS_HELLO_BYTES (%d), or read none of "
-                         "PEG_LIMIT_TLS_WIRE_BYTES (%d)",
+                         "the peer sent a handshake of more than %d bytes or a first message of "
+                         "more than %d, or did not read %d bytes",
                          PEG_LIMIT_TLS_HANDSHAKE_BYTES, PEG_LIMIT_TLS_HELLO_BYTES,
                          PEG_LIMIT_TLS_WIRE_BYTES);
     case LOST_ENDED:
@@ -433,8 +432,7 @@ peg_status net_tls_feed(struct net_tls *tls, const uint8_t *bytes, size_t len, p
         tls->in.status = PEG_OK;
         if (status == PEG_ENOMEM)
             return peg__fail_nomem(reterr);
-        return peg__fail(reterr, PEG_ELIMIT, "E_TLS",
-                         "more than PEG_LIMIT_TLS_UNREAD_BYTES (%d) would wait: read first",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TLS", "more than %d bytes would wait: read first",
                          PEG_LIMIT_TLS_UNREAD_BYTES);
     }
     return tls->is_open ? PEG_OK : shake_hands(tls, reterr);
@@ -477,8 +475,8 @@ static peg_status reserve_records(struct net_tls *tls, size_t len, peg_error *re
         if (status == PEG_ENOMEM)
             return peg__fail_nomem(reterr);
         return peg__fail(reterr, PEG_ELIMIT, "E_TLS",
-                         "more than PEG_LIMIT_TLS_WIRE_BYTES (%d) would wait for the peer: write "
-                         "less at once, and wait until it is taken",
+                         "more than %d bytes would wait for the peer: write less at once, and wait "
+                         "until it is taken",
                          PEG_LIMIT_TLS_WIRE_BYTES);
     }
     return PEG_OK;

@@ -563,11 +563,11 @@ def test_hellos_that_ask_for_too_much_are_named():
             base = {"toolset": "neighbour", "incarnation": "test-12345678"}
             for credits in (0, 10001, 0xffffffff):
                 error = refuse_hello(gateway, "limit_exceeded", credits=credits, **base)
-                assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
+                assert "credits" in error.message
             running = v1("RunningCall", call_id="0" * 32, attempt=1, route=b"1-1", tool="add")
             error = refuse_hello(gateway, "limit_exceeded", credits=1, running=[running] * 10001,
                                  **base)
-            assert "PEG_LIMIT_GATEWAY_CREDITS" in error.message
+            assert "running calls" in error.message
             for bad in (v1("RunningCall"), v1("RunningCall", call_id="x", attempt=1, route=b"1"),
                         v1("RunningCall", call_id="0" * 32, attempt=1, route=b"\xff\x00")):
                 refuse_hello(gateway, "validation_error", credits=1, running=[bad], **base)
@@ -753,10 +753,10 @@ def test_a_result_without_end_is_refused():
                 provider.answer(call, b"x" * 65536, more=True)
             answer = outcome(future)
             assert answer.error.code == "malformed_result", answer
-            assert "PEG_LIMIT_GATEWAY_RESULT_BYTES" in answer.error.message, answer.error.message
+            assert "a result has more than" in answer.error.message, answer.error.message
             future = caller.start_call("endless")
             provider.answer(provider.next_call(), b"x" * 65537)
-            assert "PEG_LIMIT_GATEWAY_CHUNK_BYTES" in outcome(future).error.message
+            assert "more than 64 KiB" in outcome(future).error.message
 
 
 def test_providers_that_attach_and_leave_in_a_loop_take_no_place():
