@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "engine/reply.h"
-#include "turn/bag.h"
+#include "turn/turn.h"
 
 /* ---- how it ended ---------------------------------------------------------------------- */
 

@@ -6,7 +6,8 @@
  * copying a few pointers costs less than a table would.
  */
 
-#include "turn/bag.h"
+#include "turn/file/file.h"
+#include "turn/turn.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,6 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "turn/file/key.h"
 #include "json/json.h"
 
 struct entry {
@@ -451,14 +451,4 @@ peg_status peg__bag_from_json(const peg_json *object, bool is_strict, peg_bag **
         peg__shared_unref(entries[i].value);
     peg__free(entries);
     return status;
-}
-
-void peg__bag_build(const peg_bag *bag, peg_json_builder *b)
-{
-    peg_json_open_object(b);
-    for (size_t i = 0; i < peg_bag_len(bag); i++) {
-        peg_json_add_key(b, bag->entries[i].id);
-        peg_json_add_copy(b, peg__shared_root(bag->entries[i].value));
-    }
-    peg_json_close(b);
 }

@@ -16,8 +16,7 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/clock.h"
-#include "turn/bag.h"
-#include "turn/block.h"
+#include "turn/turn.h"
 #include "json/json.h"
 
 /* Shared immutable. */

@@ -10,7 +10,7 @@
  * Removing a block moves those behind it, in the array and in the slots: linear, and rare.
  */
 
-#include "turn/blocks.h"
+#include "turn/turn.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -3,12 +3,11 @@
 /* The definitions that a turn holds: what its engine offers, and what a turn from a file still
  * knows about its tools when nobody is there to run them. */
 
-#include "turn/definitions.h"
+#include "turn/turn.h"
 
 #include "base/error.h"
 #include "base/text/str.h"
 #include "core/registry/registry.h"
-#include "turn/turn.h"
 
 /* ---- reading -------------------------------------------------------------------- */
 

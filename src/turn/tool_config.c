@@ -2,16 +2,171 @@
 
 /* The settings of the tool loop as a value, and as data on the turn. */
 
-#include "turn/tool_config.h"
-
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
+#include "pegboard/tool_config.h"
+#include "turn/turn.h"
+
+/* Durations as Go writes them. */
+
+static const struct {
+    peg_str name;
+    int64_t ns;
+} units[] = {
+    /* "ms" before "m": the first that fits counts. */
+    {PEG_LIT("ns"), 1},           {PEG_LIT("us"), 1000},
+    {PEG_LIT("\xC2\xB5s"), 1000}, /* micro sign */
+    {PEG_LIT("\xCE\xBCs"), 1000}, /* Greek letter mu */
+    {PEG_LIT("ms"), 1000000},     {PEG_LIT("s"), 1000000000},
+    {PEG_LIT("m"), 60000000000},  {PEG_LIT("h"), 3600000000000},
+};
+
+enum { N_UNITS = sizeof(units) / sizeof(units[0]) };
+
+static peg_status fail_duration(peg_str text, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EPARSE, "E_DURATION",
+                     "'%.*s' is no duration: write numbers with units, such as 30s, 1m30s or 100ms",
+                     (int)(text.len < 40 ? text.len : 40), text.ptr);
+}
+
+/* The digits at the start of *rest as a whole number. False beyond 18 of them. */
+static bool take_digits(peg_str *rest, int64_t *ret_number, int64_t *ret_scale)
+{
+    size_t n = 0;
+
+    *ret_number = 0;
+    *ret_scale = 1;
+    while (n < rest->len && rest->ptr[n] >= '0' && rest->ptr[n] <= '9') {
+        if (n == 18)
+            return false;
+        *ret_number = *ret_number * 10 + (rest->ptr[n] - '0');
+        *ret_scale *= 10;
+        n++;
+    }
+    *rest = peg__str_from(*rest, n);
+    return true;
+}
+
+static bool take_unit(peg_str *rest, int64_t *ret_ns)
+{
+    for (size_t i = 0; i < N_UNITS; i++) {
+        if (!peg__str_starts(*rest, units[i].name))
+            continue;
+        *rest = peg__str_from(*rest, units[i].name.len);
+        *ret_ns = units[i].ns;
+        return true;
+    }
+    return false;
+}
+
+/* One number with its unit, added to *total. */
+static bool take_term(peg_str *rest, int64_t *total)
+{
+    const size_t before = rest->len;
+    int64_t whole;
+    int64_t part = 0;
+    int64_t scale;
+    int64_t unit;
+    int64_t ns;
+    bool has_digits;
+
+    if (!take_digits(rest, &whole, &scale))
+        return false;
+    has_digits = rest->len < before;
+    scale = 1;
+    if (rest->len && rest->ptr[0] == '.') {
+        const size_t at = rest->len - 1;
+
+        *rest = peg__str_from(*rest, 1);
+        if (!take_digits(rest, &part, &scale))
+            return false;
+        has_digits = has_digits || rest->len < at;
+    }
+    if (!has_digits || !take_unit(rest, &unit) || __builtin_mul_overflow(whole, unit, &ns))
+        return false;
+    /* A fraction of an hour fits a double exactly enough: below a nanosecond. */
+    return !__builtin_add_overflow(ns, (int64_t)((double)part / (double)scale * (double)unit + 0.5),
+                                   &ns) &&
+           !__builtin_add_overflow(*total, ns, total);
+}
+
+peg_status peg_duration_parse(peg_str text, int64_t *ret_ns, peg_error *reterr)
+{
+    peg_str rest = text;
+    int64_t total = 0;
+    bool is_negative = false;
+
+    if (rest.len && (rest.ptr[0] == '-' || rest.ptr[0] == '+')) {
+        is_negative = rest.ptr[0] == '-';
+        rest = peg__str_from(rest, 1);
+    }
+    if (peg__str_is(rest, "0")) {
+        *ret_ns = 0;
+        return PEG_OK;
+    }
+    if (!rest.len)
+        return fail_duration(text, reterr);
+    while (rest.len) {
+        if (!take_term(&rest, &total))
+            return fail_duration(text, reterr);
+    }
+    *ret_ns = is_negative ? -total : total;
+    return PEG_OK;
+}
+
+/* A number of nanoseconds as a decimal of a unit: no zeros at its end. */
+static void put_decimal(uint64_t ns, uint64_t unit, const char *name, char *out, size_t size)
+{
+    char digits[24];
+    uint64_t rest = ns % unit;
+    int n = 0;
+
+    if (!rest) {
+        snprintf(out, size, "%" PRIu64 "%s", ns / unit, name);
+        return;
+    }
+    for (uint64_t scale = unit / 10; rest; scale /= 10) {
+        digits[n++] = (char)('0' + rest / scale);
+        rest %= scale;
+    }
+    snprintf(out, size, "%" PRIu64 ".%.*s%s", ns / unit, n, digits, name);
+}
+
+void peg_duration_text(int64_t ns, char ret_text[PEG_DURATION_TEXT])
+{
+    const char *sign = ns < 0 ? "-" : "";
+    const uint64_t all = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    const uint64_t hours = all / 3600000000000;
+    const uint64_t minutes = all / 60000000000 % 60;
+    char seconds[40];
+
+    if (!all)
+        snprintf(seconds, sizeof(seconds), "0s");
+    else if (all < 1000)
+        put_decimal(all, 1, "ns", seconds, sizeof(seconds));
+    else if (all < 1000000)
+        put_decimal(all, 1000, "us", seconds, sizeof(seconds));
+    else if (all < 1000000000)
+        put_decimal(all, 1000000, "ms", seconds, sizeof(seconds));
+    else
+        put_decimal(all % 60000000000, 1000000000, "s", seconds, sizeof(seconds));
+    if (hours)
+        snprintf(ret_text, PEG_DURATION_TEXT, "%s%" PRIu64 "h%" PRIu64 "m%s", sign, hours, minutes,
+                 seconds);
+    else if (minutes)
+        snprintf(ret_text, PEG_DURATION_TEXT, "%s%" PRIu64 "m%s", sign, minutes, seconds);
+    else
+        snprintf(ret_text, PEG_DURATION_TEXT, "%s%s", sign, seconds);
+}
 
 /* What a file may have of them: name and kind of each member, and where its value is. */
 enum kind { SWITCH, CHOICE, HANDLING, COUNT, COUNT_IF_SET, DURATION, FACTOR };
@@ -46,7 +201,7 @@ static const struct member retry_members[] = {
 static const char *const choices[] = {"auto", "none", "required", NULL};
 static const char *const handlings[] = {"continue", "abort", "retry", NULL};
 
-static const char *name_of(const struct member *member)
+static const char *member_name(const struct member *member)
 {
     return strrchr(member->where, '/') + 1;
 }
@@ -120,8 +275,8 @@ static peg_status read_duration(const peg_json *value, const char *where, int64_
     return PEG_OK;
 }
 
-static peg_status read_member(const struct member *member, const peg_json *value,
-                              peg_tool_config *config, peg_error *reterr)
+static peg_status read_setting(const struct member *member, const peg_json *value,
+                               peg_tool_config *config, peg_error *reterr)
 {
     void *into = (char *)config + member->offset;
     unsigned word;
@@ -157,16 +312,16 @@ static peg_status read_member(const struct member *member, const peg_json *value
     }
 }
 
-static peg_status read_members(const struct member *table, const peg_json *object,
-                               peg_tool_config *config, peg_error *reterr)
+static peg_status read_settings(const struct member *table, const peg_json *object,
+                                peg_tool_config *config, peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
     for (; table->where && !status; table++) {
-        const peg_json *value = find_member(object, name_of(table));
+        const peg_json *value = find_member(object, member_name(table));
 
         if (value)
-            status = read_member(table, value, config, reterr);
+            status = read_setting(table, value, config, reterr);
     }
     return status;
 }
@@ -174,13 +329,13 @@ static peg_status read_members(const struct member *table, const peg_json *objec
 static peg_status read_config(const peg_json *object, peg_tool_config *config, peg_error *reterr)
 {
     const peg_json *retry = find_member(object, RETRY_MEMBER);
-    const peg_status status = read_members(members, object, config, reterr);
+    const peg_status status = read_settings(members, object, config, reterr);
 
     if (status || !retry)
         return status;
     if (retry->kind != PEG_JSON_OBJECT)
         return refuse_member(RETRY_CONFIG, "has to be an object", reterr);
-    return read_members(retry_members, retry, config, reterr);
+    return read_settings(retry_members, retry, config, reterr);
 }
 
 peg_status peg_turn_tool_config(const peg_turn *turn, peg_tool_config *ret_config,
@@ -238,7 +393,7 @@ static void add_member(peg_json_builder *b, const struct member *member,
 
     if (member->kind == COUNT_IF_SET && *(const int *)value <= 0)
         return;
-    peg_json_add_key(b, peg__str(name_of(member)));
+    peg_json_add_key(b, peg__str(member_name(member)));
     switch (member->kind) {
     case SWITCH:
         peg_json_add_bool(b, *(const bool *)value);
@@ -267,7 +422,7 @@ static bool is_ours(const struct member *table, peg_str key)
     if (table == members && peg__str_is(key, RETRY_MEMBER))
         return true;
     for (; table->where; table++) {
-        if (peg__str_is(key, name_of(table)))
+        if (peg__str_is(key, member_name(table)))
             return true;
     }
     return false;

@@ -5,7 +5,8 @@
  * can be seen, and it cannot fail.
  */
 
-#include "turn/turn.h"
+#include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/id.h"
@@ -15,8 +16,100 @@
 #include "core/run/run.h"
 #include "pegboard/cleanup.h"
 #include "pegboard/clock.h"
-#include "turn/block.h"
-#include "turn/host.h"
+#include "turn/turn.h"
+
+peg_record *peg_turn_result_of(const peg_turn *turn, peg_str block_id)
+{
+    const size_t i = peg__blocks_find(turn->blocks, PEG__NAME_ANSWER, block_id);
+
+    return i == PEG__NO_BLOCK ? NULL : peg_block_record(peg__blocks_at(turn->blocks, i));
+}
+
+size_t peg_turn_next_pending(const peg_turn *turn, size_t i)
+{
+    const unsigned calls = PEG_BLOCKS(PEG_BLOCK_CALL);
+
+    for (i = peg_turn_next(turn, calls, i); i < peg_turn_len(turn);
+         i = peg_turn_next(turn, calls, i + 1)) {
+        if (!peg_turn_result_of(turn, peg_block_id(peg_turn_at(turn, i))))
+            break;
+    }
+    return i;
+}
+
+size_t peg_turn_call_count(const peg_turn *turn, const char *checksum)
+{
+    const unsigned results = PEG_BLOCKS(PEG_BLOCK_RESULT);
+    size_t n = 0;
+
+    if (!checksum || !*checksum)
+        return 0;
+    for (size_t i = peg_turn_next(turn, results, 0); i < peg_turn_len(turn);
+         i = peg_turn_next(turn, results, i + 1)) {
+        const peg_record *record = peg_block_record(peg_turn_at(turn, i));
+
+        n += strcmp(peg_record_checksum(record), checksum) == 0;
+    }
+    return n;
+}
+
+/* ---- handles -------------------------------------------------------------------- */
+
+static bool is_handle_taken(const peg_turn *turn, const struct peg__map *also_taken, peg_str handle)
+{
+    return peg__blocks_find(turn->blocks, PEG__NAME_HANDLE, handle) != PEG__NO_BLOCK ||
+           (also_taken && peg__map_find(also_taken, handle));
+}
+
+enum {
+    SUFFIX = 24, /* '~', the digits of a number and a NUL */
+    /* So many are tried one by one. Beyond, the number is doubled until one is free, and halved
+     * towards those that are not: a file may well want one handle a hundred thousand times. */
+    FEW_HANDLES = 64,
+};
+
+/* The n-th handle of a call: its id, then "id~2", "id~3", ... Is it taken? */
+static bool is_nth_taken(const peg_turn *turn, const struct peg__map *also_taken, char *handle,
+                         size_t id_len, size_t n)
+{
+    size_t len = id_len;
+
+    handle[len] = '\0';
+    if (n > 1)
+        len += (size_t)snprintf(handle + id_len, SUFFIX, "~%zu", n);
+    return is_handle_taken(turn, also_taken, peg__strn(handle, len));
+}
+
+peg_status peg__turn_handle(const peg_turn *turn, peg_str call_id,
+                            const struct peg__map *also_taken, char **ret_handle, size_t *ret_len)
+{
+    char *handle = peg__alloc(call_id.len + SUFFIX);
+    size_t taken = 0;
+    size_t n = 1;
+
+    if (!handle)
+        return PEG_ENOMEM;
+    if (call_id.len)
+        memcpy(handle, call_id.ptr, call_id.len);
+    /* Ends: there are no more handles than blocks and names in the map. */
+    while (is_nth_taken(turn, also_taken, handle, call_id.len, n)) {
+        taken = n;
+        n += n < FEW_HANDLES ? 1 : n;
+    }
+    while (n - taken > 1) {
+        const size_t between = taken + (n - taken) / 2;
+
+        if (is_nth_taken(turn, also_taken, handle, call_id.len, between))
+            taken = between;
+        else
+            n = between;
+    }
+    (void)is_nth_taken(turn, also_taken, handle, call_id.len, n); /* writes it */
+    *ret_handle = handle;
+    if (ret_len)
+        *ret_len = call_id.len + strlen(handle + call_id.len);
+    return PEG_OK;
+}
 
 /* As PEG_ARG, but no more than a sentence can bear. */
 #define SHOWN(s) (int)((s).len < 64 ? (s).len : 64), (s).ptr
@@ -24,7 +117,7 @@
 /* ---- life ----------------------------------------------------------------------- */
 
 /* NULL when out of memory. */
-static peg_turn *make(const struct peg__turn_parts *parts)
+static peg_turn *make_turn(const struct peg__turn_parts *parts)
 {
     peg_turn *turn = peg__alloc_zero(1, sizeof(*turn) + parts->id.len + 1);
 
@@ -42,7 +135,7 @@ static peg_turn *make(const struct peg__turn_parts *parts)
 peg_status peg__turn_from_parts(const struct peg__turn_parts *parts, peg_turn **ret_turn,
                                 peg_error *reterr)
 {
-    peg_turn *turn = make(parts);
+    peg_turn *turn = make_turn(parts);
 
     if (!turn)
         return peg__fail_nomem(reterr);
@@ -65,7 +158,7 @@ peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
 static peg_turn *copy_as(const peg_turn *turn, peg_str id)
 {
     const struct peg__turn_parts parts = {id, turn->data, turn->metadata, turn->members};
-    peg_turn *copy = make(&parts);
+    peg_turn *copy = make_turn(&parts);
 
     if (!copy)
         return NULL;
@@ -316,7 +409,7 @@ static peg_status storage_failed(peg_status status, const peg_error *error, peg_
 
 typedef peg_status (*keep_fn)(void *user, peg_ctx *ctx, peg_block *block, peg_error *reterr);
 
-static peg_status tell(peg_turn *turn, bool is_new, peg_block *block, peg_error *reterr)
+static peg_status store_block(peg_turn *turn, bool is_new, peg_block *block, peg_error *reterr)
 {
     const peg_storage *storage = turn->storage;
     peg_error error = PEG__HOST_ERROR;
@@ -332,7 +425,7 @@ static peg_status tell(peg_turn *turn, bool is_new, peg_block *block, peg_error 
     return storage_failed(status, &error, reterr);
 }
 
-static peg_status tell_removed(peg_turn *turn, peg_str id, peg_error *reterr)
+static peg_status store_removal(peg_turn *turn, peg_str id, peg_error *reterr)
 {
     const peg_storage *storage = turn->storage;
     peg_error error = PEG__HOST_ERROR;
@@ -348,7 +441,7 @@ static peg_status tell_removed(peg_turn *turn, peg_str id, peg_error *reterr)
 
 /* ---- changes -------------------------------------------------------------------- */
 
-static peg_status reserve(peg_turn *turn, peg_error *reterr)
+static peg_status reserve_block(peg_turn *turn, peg_error *reterr)
 {
     return peg__blocks_reserve(&turn->blocks) ? peg__fail_nomem(reterr) : PEG_OK;
 }
@@ -360,7 +453,8 @@ static peg_status add_at(peg_turn *turn, size_t at, peg_block *block, peg_error 
 
     if (status || (status = check_new(turn, block, reterr)) ||
         (status = settle_handle(turn, block, PEG__NO_BLOCK, &settled, reterr)) ||
-        (status = reserve(turn, reterr)) || (status = tell(turn, true, settled, reterr)))
+        (status = reserve_block(turn, reterr)) ||
+        (status = store_block(turn, true, settled, reterr)))
         return status;
     if (at < peg_turn_len(turn))
         peg__blocks_insert(turn->blocks, at, settled);
@@ -391,7 +485,8 @@ peg_status peg_turn_put(peg_turn *turn, peg_block *block, peg_error *reterr)
     if (at == PEG__NO_BLOCK)
         return peg_turn_add(turn, block, reterr);
     if ((status = settle_handle(turn, block, at, &settled, reterr)) ||
-        (status = reserve(turn, reterr)) || (status = tell(turn, false, settled, reterr)))
+        (status = reserve_block(turn, reterr)) ||
+        (status = store_block(turn, false, settled, reterr)))
         return status;
     peg__blocks_replace(turn->blocks, at, settled);
     return PEG_OK;
@@ -405,7 +500,7 @@ peg_status peg_turn_remove(peg_turn *turn, peg_str id, peg_error *reterr)
     if (at == PEG__NO_BLOCK)
         return PEG_OK;
     if ((status = check_change(turn, peg__blocks_at(turn->blocks, at), reterr)) ||
-        (status = reserve(turn, reterr)) || (status = tell_removed(turn, id, reterr)))
+        (status = reserve_block(turn, reterr)) || (status = store_removal(turn, id, reterr)))
         return status;
     peg__blocks_remove(turn->blocks, at);
     return PEG_OK;

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "turn/file/key.h"
+#include "turn/file/file.h"
 #include "turn/turn.h"
 #include "json/json.h"
 

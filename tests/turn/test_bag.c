@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/bag.h"
+#include "turn/file/file.h"
+#include "turn/turn.h"
 
 #include <math.h>
 
@@ -9,7 +10,6 @@
 #include "base/text/str.h"
 #include "pegboard/cleanup.h"
 #include "pegboard/turn.h"
-#include "turn/file/key.h"
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 #define BAG PEG_CLEANUP(peg_bag_unrefp) peg_bag *

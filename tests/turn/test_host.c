@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/host.h"
+#include "turn/turn.h"
 
 #include "../t.h"
 #include "base/text/str.h"

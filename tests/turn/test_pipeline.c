@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/loop/pipeline.h"
+#include "turn/loop/loop.h"
 
 #include "../t.h"
 #include "base/limits.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/loop/stream.h"
+#include "turn/loop/loop.h"
 
 #include "../t.h"
 #include "base/text/str.h"

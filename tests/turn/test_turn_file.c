@@ -2,7 +2,7 @@
 
 /* Turns as text: the form of the file, and what a reader keeps. */
 
-#include "turn/file/block.h"
+#include "turn/file/file.h"
 
 #include "file_world.h"
 

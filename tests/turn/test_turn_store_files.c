@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "store_world.h"
-#include "turn/store/dir.h"
+#include "turn/store/internal.h"
 
 static const struct store_kind *const files = &store_kinds[1];
 

@@ -13,8 +13,7 @@
 #include "pegboard/definitions.h"
 #include "pegboard/tool_config.h"
 #include "pegboard/yaml.h"
-#include "turn/file/bytes.h"
-#include "turn/file/key.h"
+#include "turn/file/file.h"
 #include "json/json.h"
 
 /* Owned. */

@@ -9,7 +9,7 @@
 #include "base/text/str.h"
 #include "cli/turn/turn.h"
 #include "pegboard/definitions.h"
-#include "turn/file/block.h"
+#include "turn/file/file.h"
 #include "json/json.h"
 
 /*

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/file/bytes.h"
+/* Bytes, artifacts and arguments of calls in files. */
 
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "core/result/result.h"
+#include "turn/file/internal.h"
 #include "json/json.h"
 
 #define KEY_PREFIX "sha256-"
@@ -22,7 +24,7 @@ static peg_str key_of(const struct peg__bytes_ref *ref, char ret_key[KEY_SIZE])
     return peg__strn(ret_key, (size_t)len);
 }
 
-static peg_status digest(peg_str bytes, struct peg__bytes_ref *ret_ref, peg_error *reterr)
+static peg_status digest_bytes(peg_str bytes, struct peg__bytes_ref *ret_ref, peg_error *reterr)
 {
     unsigned char hash[PEG_SHA256_BYTES];
 
@@ -59,8 +61,8 @@ static peg_status fail_wrong(const struct peg__bytes_ref *ref, peg_error *reterr
 }
 
 /* *ret_reader is NULL if the store has no such bytes. */
-static peg_status look_up(const struct peg__bytes_ref *ref, peg_spool_store *store,
-                          peg_reader **ret_reader, peg_error *reterr)
+static peg_status find_bytes(const struct peg__bytes_ref *ref, peg_spool_store *store,
+                             peg_reader **ret_reader, peg_error *reterr)
 {
     char key[KEY_SIZE];
 
@@ -71,7 +73,7 @@ static peg_status look_up(const struct peg__bytes_ref *ref, peg_spool_store *sto
 static peg_status check_whole(const struct peg__bytes_ref *ref, peg_str all, peg_error *reterr)
 {
     struct peg__bytes_ref found;
-    const peg_status status = digest(all, &found, reterr);
+    const peg_status status = digest_bytes(all, &found, reterr);
 
     if (status)
         return status;
@@ -84,7 +86,7 @@ static peg_status remote_read_at(void *user, uint64_t offset, void *buffer, size
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *there = NULL;
     const struct remote *remote = user;
     size_t got = 0;
-    peg_status status = look_up(&remote->ref, remote->store, &there, reterr);
+    peg_status status = find_bytes(&remote->ref, remote->store, &there, reterr);
 
     if (status)
         return status;
@@ -118,8 +120,8 @@ static void remote_free(void *user)
 static const peg_reader_ops remote_ops = {
     .read_at = remote_read_at, .byte_length = remote_byte_length, .free = remote_free};
 
-peg_status peg__bytes_ref_reader(const struct peg__bytes_ref *ref, peg_spool_store *store,
-                                 peg_reader **ret_reader, peg_error *reterr)
+static peg_status make_ref_reader(const struct peg__bytes_ref *ref, peg_spool_store *store,
+                                  peg_reader **ret_reader, peg_error *reterr)
 {
     struct remote *remote = peg__alloc(sizeof(*remote));
     peg_status status;
@@ -175,10 +177,10 @@ static peg_status keep_ref(peg_reader *reader, const peg_turn_write_options *opt
     *ret_is_kept = false;
     if (!remote)
         return PEG_OK;
-    if ((status = look_up(&remote->ref, remote->store, &source, reterr)))
+    if ((status = find_bytes(&remote->ref, remote->store, &source, reterr)))
         return status;
     if (source && remote->ref.n_bytes >= bound_of(options) &&
-        (status = look_up(&remote->ref, options->bytes, &target, reterr)))
+        (status = find_bytes(&remote->ref, options->bytes, &target, reterr)))
         return status;
     *ret_is_kept = !source || target;
     return PEG_OK;
@@ -197,9 +199,9 @@ static peg_status store_bytes(peg_str bytes, const peg_turn_write_options *optio
                          "%zu bytes of an artifact or media find no place in the text: give a "
                          "spool store (bytes), a larger inline_below, or allow_missing",
                          bytes.len);
-    status = digest(bytes, &placed.ref, reterr);
+    status = digest_bytes(bytes, &placed.ref, reterr);
     if (!status)
-        status = look_up(&placed.ref, options->bytes, &there, reterr);
+        status = find_bytes(&placed.ref, options->bytes, &there, reterr);
     if (!status && options->bytes && !there)
         status = peg_spool_write(options->bytes, key_of(&placed.ref, key), bytes, &there, reterr);
     if (!status)
@@ -208,8 +210,8 @@ static peg_status store_bytes(peg_str bytes, const peg_turn_write_options *optio
 }
 
 /* The bytes are the reader's own, or in *owned, which goes over to what is placed. */
-static peg_status place(peg_str bytes, char **owned, const peg_turn_write_options *options,
-                        struct peg__bytes *ret_bytes, peg_error *reterr)
+static peg_status place_bytes(peg_str bytes, char **owned, const peg_turn_write_options *options,
+                              struct peg__bytes *ret_bytes, peg_error *reterr)
 {
     struct peg__bytes placed = {.form = PEG__BYTES_TEXT, .text = bytes};
     peg_status status;
@@ -250,7 +252,7 @@ peg_status peg__bytes_place(peg_reader *reader, const peg_turn_write_options *op
             return status;
         bytes.ptr = owned;
     }
-    return place(bytes, &owned, options, ret_bytes, reterr);
+    return place_bytes(bytes, &owned, options, ret_bytes, reterr);
 }
 
 static peg_status write_ref(const void *self, peg_json_builder *b, peg_error *reterr)
@@ -286,4 +288,267 @@ void peg__bytes_free(struct peg__bytes *bytes)
 {
     peg__free(bytes->owned);
     bytes->owned = NULL;
+}
+
+static const char *const artifact_names[] = {"kind", "text", "base64", "ref", NULL};
+static const char *const ref_names[] = {"sha256", "bytes", NULL};
+
+peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
+                             peg_reader **ret_reader)
+{
+    PEG_CLEANUP(peg__freep) char *bytes = peg__alloc(peg__base64_bytes(base64.len));
+    size_t len = 0;
+    peg_status status;
+
+    if (!bytes)
+        return in->status = peg__fail_nomem(in->reterr);
+    if (!peg__base64_decode(base64, bytes, &len))
+        return peg__in_fail(in, name, "is no base 64");
+    status = peg__reader_from_owned(bytes, len, ret_reader, in->reterr);
+    if (!status)
+        bytes = NULL;
+    return in->status = status;
+}
+
+static peg_status read_ref(struct peg__in *outer, const peg_json *value,
+                           const peg_turn_read_options *options, peg_reader **ret_reader)
+{
+    char at[PEG__IN_AT];
+    struct peg__in in = {value, at, outer->is_strict, PEG_OK, outer->reterr};
+    struct peg__bytes_ref ref;
+    peg_str sha256;
+
+    snprintf(at, sizeof(at), "%s/ref", outer->at);
+    peg__in_only(&in, ref_names);
+    sha256 = peg__in_string(&in, "sha256");
+    ref.n_bytes = peg__in_integer(&in, "bytes", INT64_MAX);
+    if (!in.status && (sha256.len != PEG_SHA256_HEX - 1 ||
+                       strspn(sha256.ptr, "0123456789abcdef") != PEG_SHA256_HEX - 1))
+        peg__in_fail(&in, "sha256", "must be 64 lowercase hexadecimal digits");
+    if (!in.status && !peg__in_any(&in, "bytes"))
+        peg__in_fail(&in, NULL, "must say how many bytes there are");
+    if (in.status)
+        return outer->status = in.status;
+    memcpy(ref.sha256, sha256.ptr, PEG_SHA256_HEX);
+    return outer->status = make_ref_reader(&ref, options->bytes, ret_reader, outer->reterr);
+}
+
+peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *options,
+                           peg_reader **ret_reader)
+{
+    const peg_str text = peg__in_string(in, "text");
+    const peg_str base64 = peg__in_string(in, "base64");
+    const peg_json *ref = peg__in_object(in, "ref");
+
+    if (in->status)
+        return in->status;
+    if ((text.ptr != NULL) + (base64.ptr != NULL) + (ref != NULL) > 1)
+        return peg__in_fail(in, NULL, "has bytes more than once: keep one of text, base64 and ref");
+    if (text.ptr)
+        return in->status = peg_reader_from_bytes(text, ret_reader, in->reterr);
+    if (base64.ptr)
+        return peg__bytes_decode(in, "base64", base64, ret_reader);
+    return ref ? read_ref(in, ref, options, ret_reader) : PEG_OK;
+}
+
+/* ---- artifacts ---------------------------------------------------------------------- */
+
+/* NULL if nobody here knows it. */
+static const peg_artifact_kind *find_artifact_kind(peg_str name,
+                                                   const peg_turn_read_options *options)
+{
+    const peg_artifact_kind *const ours[] = {&peg_artifact_text, &peg_artifact_json,
+                                             &peg_artifact_markdown};
+
+    for (size_t i = 0; i < options->n_kinds; i++)
+        if (peg__str_is(name, options->kinds[i]->name))
+            return options->kinds[i];
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (peg__str_is(name, ours[i]->name))
+            return ours[i];
+    return NULL;
+}
+
+peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
+                                   const peg_turn_read_options *options,
+                                   peg_artifact **ret_artifact)
+{
+    PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
+    const peg_str name = peg__in_string(in, "kind");
+    const peg_artifact_kind *kind =
+        name.len ? find_artifact_kind(name, options) : &peg_artifact_text;
+    peg_status status;
+
+    peg__in_only(in, artifact_names);
+    if (!kind && in->is_strict)
+        peg__in_fail(in, "kind", "is '%.*s', which nobody here knows: pass it in kinds",
+                     (int)(name.len < 64 ? name.len : 64), name.ptr);
+    if (in->status || peg__bytes_read(in, options, &reader))
+        return in->status;
+    if (!reader && text.ptr)
+        in->status = peg_reader_from_bytes(text, &reader, in->reterr);
+    if (!in->status && !reader)
+        peg__in_fail(in, NULL, "has no bytes: give text, base64 or ref");
+    if (in->status)
+        return in->status;
+    status = peg_artifact_new(kind ? kind : &peg_artifact_text, reader, ret_artifact, in->reterr);
+    return in->status = status;
+}
+
+/* A kind that nobody here knows, such as one of another host. */
+static const peg_json *foreign_kind(const peg_json *artifact, const peg_turn_read_options *options)
+{
+    const peg_json *kind = peg_json_get(artifact, "kind");
+
+    if (!kind || kind->kind != PEG_JSON_STRING || !kind->len)
+        return NULL;
+    return find_artifact_kind(peg_json_str(kind), options) ? NULL : kind;
+}
+
+bool peg__artifact_has_rest(const peg_json *artifact, const peg_turn_read_options *options)
+{
+    return artifact &&
+           (foreign_kind(artifact, options) || peg__in_has_others(artifact, artifact_names));
+}
+
+void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_options *options,
+                             peg_json_builder *b)
+{
+    const peg_json *kind = foreign_kind(artifact, options);
+
+    peg_json_open_object(b);
+    if (kind) {
+        peg_json_add_key(b, peg__str("kind"));
+        peg_json_add_copy(b, kind);
+    }
+    peg__in_copy_others(artifact, artifact_names, b);
+    peg_json_close(b);
+}
+
+/* *ret_doc is the object that the text is, or NULL: a reader would not see what its author wrote if
+ * names came twice. */
+static peg_status parse_args(peg_str text, peg_json_doc **ret_doc, peg_error *reterr)
+{
+    static const peg_json_options options = {PEG_JSON_OPTIONS_INIT,
+                                             .max_depth = PEG_LIMIT_TURN_ARGS_DEPTH,
+                                             .duplicates = PEG_JSON_REFUSE};
+    peg_json_doc *doc = NULL;
+    const peg_status status = peg_json_parse(text, &options, &doc, NULL);
+
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    if (!status && peg_json_root(doc)->kind != PEG_JSON_OBJECT)
+        doc = peg_json_doc_free(doc);
+    *ret_doc = doc;
+    return PEG_OK;
+}
+
+peg_status peg__args_fields(peg_str text, struct peg__args_out *out, struct peg__fields *fields,
+                            peg_error *reterr)
+{
+    size_t len = 0;
+    peg_status status;
+
+    if (!text.len)
+        return PEG_OK;
+    if (!peg__utf8_is_valid(text)) {
+        status = peg__bytes_base64(text, &out->base64, &len, reterr);
+        if (!status)
+            peg__fields_string(fields, "args_base64", peg__strn(out->base64, len));
+        return status;
+    }
+    status = parse_args(text, &out->doc, reterr);
+    if (status)
+        return status;
+    if (out->doc)
+        peg__fields_json(fields, "args", peg_json_root(out->doc));
+    else
+        peg__fields_string(fields, "args", text);
+    return PEG_OK;
+}
+
+void peg__args_out_free(struct peg__args_out *out)
+{
+    out->doc = peg_json_doc_free(out->doc);
+    peg__free(out->base64);
+    out->base64 = NULL;
+}
+
+peg_status peg__args_same(peg_str a, peg_str b, bool *ret_same, peg_error *reterr)
+{
+    peg_json_doc *left = NULL;
+    peg_json_doc *right = NULL;
+    peg_status status;
+
+    *ret_same = peg__str_eq(a, b);
+    if (*ret_same)
+        return PEG_OK;
+    status = parse_args(a, &left, reterr);
+    if (!status && left)
+        status = parse_args(b, &right, reterr);
+    if (!status && left && right)
+        *ret_same = peg_json_equal(peg_json_root(left), peg_json_root(right));
+    peg_json_doc_free(left);
+    peg_json_doc_free(right);
+    return status;
+}
+
+peg_status peg__args_usable(peg_str text, bool *ret_usable, peg_error *reterr)
+{
+    peg_json_doc *doc = NULL;
+    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, NULL);
+
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    *ret_usable = !status && peg_json_root(doc)->kind == PEG_JSON_OBJECT;
+    peg_json_doc_free(doc);
+    return PEG_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------- */
+
+static peg_status decode_args(struct peg__in *payload, peg_str base64, peg_str *ret_text,
+                              char **ret_owned)
+{
+    char *bytes = peg__alloc(peg__base64_bytes(base64.len));
+    size_t len = 0;
+
+    if (!bytes)
+        return payload->status = peg__fail_nomem(payload->reterr);
+    if (!peg__base64_decode(base64, bytes, &len)) {
+        peg__free(bytes);
+        return peg__in_fail(payload, "args_base64", "is no base 64");
+    }
+    *ret_text = peg__strn(bytes, len);
+    *ret_owned = bytes;
+    return PEG_OK;
+}
+
+peg_status peg__args_read(struct peg__in *payload, peg_str *ret_text, char **ret_owned)
+{
+    const peg_json *args = peg__in_any(payload, "args");
+    const peg_str base64 = peg__in_string(payload, "args_base64");
+    char *text = NULL;
+    size_t len = 0;
+    peg_status status;
+
+    *ret_text = (peg_str){NULL, 0};
+    *ret_owned = NULL;
+    if (payload->status)
+        return payload->status;
+    if (args && base64.ptr)
+        return peg__in_fail(payload, "args_base64", "says again what args says: keep one of them");
+    if (base64.ptr)
+        return decode_args(payload, base64, ret_text, ret_owned);
+    if (!args || args->kind == PEG_JSON_STRING) {
+        if (args)
+            *ret_text = peg_json_str(args);
+        return PEG_OK;
+    }
+    status = peg_json_write(args, PEG_JSON_COMPACT, &text, &len, payload->reterr);
+    if (status)
+        return payload->status = status;
+    *ret_text = peg__strn(text, len);
+    *ret_owned = text;
+    return PEG_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/file/data_url.h"
+#include "turn/file/internal.h"
 
 #include <strings.h>
 

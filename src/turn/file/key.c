@@ -2,12 +2,12 @@
 
 /* Which ids are keys, which values a key takes, and the keys that the library itself uses. */
 
-#include "turn/file/key.h"
+#include "turn/file/file.h"
+#include "turn/turn.h"
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/text/str.h"
-#include "turn/bag.h"
 
 const char *peg__bag_kind_name(peg_bag_kind kind)
 {

@@ -10,7 +10,7 @@
  * adds the calls that began (dispatch_kept.c).
  */
 
-#include "turn/loop/dispatch.h"
+#include "turn/loop/loop.h"
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -19,10 +19,7 @@
 #include "base/text/str.h"
 #include "core/context/context.h"
 #include "core/registry/registry.h"
-#include "turn/definitions.h"
-#include "turn/host.h"
-#include "turn/loop/pipeline.h"
-#include "turn/store/storage.h"
+#include "turn/store/store.h"
 #include "turn/turn.h"
 
 /* ---- events --------------------------------------------------------------------- */
@@ -51,13 +48,6 @@ static void end_span(peg_ctx *ctx, const struct span *span, peg_event *event)
     event->u.span.ended_ms = peg_clock_now_ms(clock);
     event->u.span.duration_ns = peg_clock_mono_ns(clock) - span->started_ns;
     peg_ctx_emit(ctx, event);
-}
-
-void peg__dispatch_report_limit(peg_dispatch *dispatch, const peg_error *error)
-{
-    peg_event event = {.kind = PEG_EVENT_LIMIT, .error = error};
-
-    peg_ctx_emit(dispatch->ctx, &event);
 }
 
 /* ---- pipelines ------------------------------------------------------------------ */

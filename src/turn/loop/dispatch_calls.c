@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls a model asked for: begun in its order, as many at once as max_parallel says, and ended
- * in its order, so that results and records stand as if they had run one after the other.
+ * The standard executor: the calls that an earlier run left, then the model, then its calls.
  *
- *   peg_dispatch_run_calls -> run_batch -> begin_next ... end_oldest -> keep
+ *   settle what is pending -> sync -> engine -> (pause) -> run the calls -> (pause)
+ *   peg_dispatch_run_calls -> run_batch -> begin_next ... end_oldest -> keep_result
  *
- * Where somebody keeps the turn (snapshot.c), a call is marked as begun before its handler runs,
- * and the mark goes when its result is there: whoever resumes the turn knows which calls may have
- * run.
+ * Calls begin and end in the order of the model, up to max_parallel at once, so that results stand
+ * as if they had run one after the other. The turn can be kept at each point (snapshot.c): a call
+ * is marked as begun before its handler runs, and the mark goes with its result, so that a resumed
+ * turn knows which calls may have run.
  */
 
 #include "base/error.h"
@@ -17,7 +18,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "core/run/run.h"
-#include "turn/loop/dispatch.h"
+#include "turn/loop/loop.h"
 #include "turn/turn.h"
 
 /* The calls of one response, on the stack of peg_dispatch_run_calls(). */
@@ -66,7 +67,8 @@ static peg_status mark_begun(struct batch *batch, size_t end, peg_error *reterr)
     return peg_turn_set_built(turn, &peg_key_calls_started, b, reterr);
 }
 
-static peg_status snapshot(struct batch *batch, size_t end, peg_phase phase, peg_error *reterr)
+static peg_status snapshot_calls(struct batch *batch, size_t end, peg_phase phase,
+                                 peg_error *reterr)
 {
     const peg_dispatch *dispatch = batch->dispatch;
     peg_status status;
@@ -81,7 +83,8 @@ static peg_status snapshot(struct batch *batch, size_t end, peg_phase phase, peg
 
 /* ---- results -------------------------------------------------------------------- */
 
-static peg_status keep(struct batch *batch, peg_record *record, bool has_begun, peg_error *reterr)
+static peg_status keep_result(struct batch *batch, peg_record *record, bool has_begun,
+                              peg_error *reterr)
 {
     peg_dispatch *dispatch = batch->dispatch;
     const peg_block_def def = {PEG_BLOCK_DEF_INIT, .kind = PEG_BLOCK_RESULT, .record = record,
@@ -101,14 +104,14 @@ static peg_status keep(struct batch *batch, peg_record *record, bool has_begun, 
     return peg__streams_complete_call(&dispatch->streams, dispatch->ctx, record, reterr);
 }
 
-static void announce(const peg_record *record, const peg_json *args, void *user)
+static void announce_call(const peg_record *record, const peg_json *args, void *user)
 {
     struct batch *batch = user;
 
     peg__streams_announce_call(&batch->dispatch->streams, batch->dispatch->ctx, record, args);
 }
 
-static void start(void *user)
+static void begin_call(void *user)
 {
     struct batch *batch = user;
 
@@ -153,7 +156,7 @@ static peg_status begin_next(struct batch *batch, peg_error *reterr)
     if (!status)
         status = peg__kept_prepare(batch->dispatch, block, reterr);
     if (!status)
-        status = snapshot(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
+        status = snapshot_calls(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
     if (status || is_ended_early(batch)) /* perhaps by whoever keeps the turn */
         return status;
     status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
@@ -164,7 +167,7 @@ static peg_status begin_next(struct batch *batch, peg_error *reterr)
 }
 
 /* The first failure counts. */
-static void give_up(struct batch *batch, const peg_record *record)
+static void give_up_after(struct batch *batch, const peg_record *record)
 {
     peg_dispatch *dispatch = batch->dispatch;
     const peg_str tool = peg_record_tool(record);
@@ -188,10 +191,10 @@ static peg_status end_oldest(struct batch *batch, peg_error *reterr)
 
     if (status)
         return status;
-    status = keep(batch, record, has_begun, reterr);
+    status = keep_result(batch, record, has_begun, reterr);
     if (!status)
-        status = snapshot(batch, batch->n_begun, PEG_PHASE_POST_CALL, reterr);
-    give_up(batch, record);
+        status = snapshot_calls(batch, batch->n_begun, PEG_PHASE_POST_CALL, reterr);
+    give_up_after(batch, record);
     peg_record_unref(record);
     return status;
 }
@@ -222,8 +225,8 @@ static peg_status refuse_one(struct batch *batch, const peg_block *block, const 
     status = peg_record_new(&def, &record, reterr);
     if (status)
         return status;
-    announce(record, NULL, batch);
-    status = keep(batch, record, false, reterr);
+    announce_call(record, NULL, batch);
+    status = keep_result(batch, record, false, reterr);
     peg_record_unref(record);
     return status;
 }
@@ -288,7 +291,7 @@ static peg_status run_batch(struct batch *batch, peg_error *reterr)
     return status;
 }
 
-static peg_status collect(struct batch *batch, peg_error *reterr)
+static peg_status collect_pending(struct batch *batch, peg_error *reterr)
 {
     const peg_turn *turn = batch->dispatch->turn;
     const size_t len = peg_turn_len(turn);
@@ -334,7 +337,7 @@ static peg_status set_options(struct batch *batch, peg_error *reterr)
     return batch->runs ? PEG_OK : peg__fail_nomem(reterr);
 }
 
-static void release(struct batch *batch)
+static void free_batch(struct batch *batch)
 {
     for (size_t i = 0; i < batch->n_blocks; i++)
         peg_block_unref(batch->blocks[i]);
@@ -345,24 +348,113 @@ static void release(struct batch *batch)
 
 /* ---- without running them --------------------------------------------------------- */
 
-peg_status peg__dispatch_refuse_those(peg_dispatch *dispatch, const peg_error *why,
-                                      peg__must_fn must, void *user, peg_error *reterr)
+/* Which calls? */
+typedef bool (*must_fn)(peg_dispatch *dispatch, const peg_block *call, void *user);
+
+static peg_status refuse_those(peg_dispatch *dispatch, const peg_error *why, must_fn must,
+                               void *user, peg_error *reterr)
 {
     struct batch batch = {.dispatch = dispatch, .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
-    peg_status status = collect(&batch, reterr);
+    peg_status status = collect_pending(&batch, reterr);
 
     for (size_t i = 0; i < batch.n_blocks && !status; i++) {
         if (!must || must(dispatch, batch.blocks[i], user))
             status = refuse_one(&batch, batch.blocks[i], why, reterr);
     }
-    release(&batch);
+    free_batch(&batch);
     return status;
 }
 
-peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error *why,
-                                        peg_error *reterr)
+static peg_status refuse_pending(peg_dispatch *dispatch, const peg_error *why, peg_error *reterr)
 {
-    return peg__dispatch_refuse_those(dispatch, why, NULL, NULL, reterr);
+    return refuse_those(dispatch, why, NULL, NULL, reterr);
+}
+
+/* ---- calls that an earlier run left ------------------------------------------------- */
+
+/* Calls that are marked as begun may have had their effect: they run again only if they may. */
+struct left {
+    struct peg__map begun;      /* ids of blocks */
+    bool is_unreadable;         /* the marks are damaged: any call may have begun */
+    bool is_everything_pending; /* or only what is marked */
+};
+
+static peg_status read_marks(const peg_json *marks, struct left *left, peg_error *reterr)
+{
+    PEG_JSON_EACH_ITEM (marks, item) {
+        const peg_status status = peg__map_add(&left->begun, peg_json_str(item), NULL);
+
+        if (status == PEG_ENOMEM)
+            return peg__fail_nomem(reterr);
+        if (status == PEG_ELIMIT)
+            left->is_unreadable = true;
+    }
+    return PEG_OK;
+}
+
+/* May it run again? Nobody knows whether it ran. */
+static bool is_repeatable(peg_dispatch *dispatch, peg_str name)
+{
+    peg_tool *tool = peg_registry_get(dispatch->registry, name);
+    const bool is = tool && (peg_tool_is_idempotent(tool) || peg_tool_is_read_only(tool));
+
+    peg_tool_unref(tool);
+    return is;
+}
+
+static bool must_not_run(peg_dispatch *dispatch, const peg_block *call, void *user)
+{
+    const struct left *left = user;
+    const bool has_begun =
+        left->is_unreadable || peg__map_find(&left->begun, peg_block_id(call)) != NULL;
+
+    switch (dispatch->loop->pending) {
+    case PEG_PENDING_RUN:
+        return false;
+    case PEG_PENDING_UNKNOWN:
+        return has_begun || left->is_everything_pending;
+    case PEG_PENDING_SAFE:
+        break;
+    }
+    return has_begun && !is_repeatable(dispatch, peg_block_tool(call));
+}
+
+static peg_status close_those(peg_dispatch *dispatch, struct left *left, peg_error *reterr)
+{
+    const peg_json *marks = NULL;
+    peg_error why;
+    peg_status status = PEG_OK;
+
+    if (peg_turn_get(dispatch->turn, &peg_key_calls_started, &marks, NULL))
+        left->is_unreadable = true;
+    if (!marks && !left->is_unreadable && !left->is_everything_pending)
+        return PEG_OK;
+    peg__fail(&why, PEG_ESTATE, "E_OUTCOME_UNKNOWN",
+              "it is not known whether this call was carried out: the run that began it did not "
+              "come to its end. It was not repeated; find out what is the case before you call "
+              "it again");
+    if (marks)
+        status = read_marks(marks, left, reterr);
+    if (!status)
+        status = refuse_those(dispatch, &why, must_not_run, left, reterr);
+    if (!status)
+        status = peg_turn_unset(dispatch->turn, &peg_key_calls_started, reterr);
+    peg__map_free(&left->begun);
+    return status;
+}
+
+static peg_status close_left(peg_dispatch *dispatch, peg_error *reterr)
+{
+    struct left left = {.begun = PEG__MAP(PEG_LIMIT_TURN_BLOCKS), .is_everything_pending = true};
+
+    return close_those(dispatch, &left, reterr);
+}
+
+static peg_status close_begun(peg_dispatch *dispatch, peg_error *reterr)
+{
+    struct left left = {.begun = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
+
+    return close_those(dispatch, &left, reterr);
 }
 
 /* ---- running them ----------------------------------------------------------------- */
@@ -370,12 +462,12 @@ peg_status peg__dispatch_refuse_pending(peg_dispatch *dispatch, const peg_error 
 static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *reterr)
 {
     struct batch batch = {.dispatch = dispatch,
-                          .tap = {.announce = announce, .start = start, .user = &batch},
+                          .tap = {.announce = announce_call, .start = begin_call, .user = &batch},
                           .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
-    peg_status status = peg__dispatch_close_begun(dispatch, reterr);
+    peg_status status = close_begun(dispatch, reterr);
 
     if (!status)
-        status = collect(&batch, reterr);
+        status = collect_pending(&batch, reterr);
     if (!status && batch.n_blocks)
         status = set_options(&batch, reterr);
     if (!status && batch.n_blocks) {
@@ -384,7 +476,7 @@ static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *re
     }
     if (!status && ret_n)
         *ret_n = batch.n_ended;
-    release(&batch);
+    free_batch(&batch);
     return status;
 }
 
@@ -401,4 +493,155 @@ peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_err
     status = run_calls(dispatch, ret_n, reterr);
     dispatch->is_running_calls = false;
     return status;
+}
+
+static peg_status snapshot_turn(peg_dispatch *dispatch, peg_phase phase, peg_error *reterr)
+{
+    return peg__snapshot(dispatch->ctx, dispatch->loop, dispatch->turn, phase, reterr);
+}
+
+static size_t count_pending(const peg_turn *turn)
+{
+    const size_t len = peg_turn_len(turn);
+    size_t n = 0;
+
+    for (size_t i = peg_turn_next_pending(turn, 0); i < len; i = peg_turn_next_pending(turn, i + 1))
+        n++;
+    return n;
+}
+
+/* ---- the model ------------------------------------------------------------------ */
+
+/* How many calls stand in the turn beyond those; an engine may take some out. */
+static size_t count_calls(const peg_dispatch *dispatch, size_t beyond)
+{
+    const size_t n = peg_turn_count(dispatch->turn, PEG_BLOCKS(PEG_BLOCK_CALL));
+
+    return n > beyond ? n - beyond : 0;
+}
+
+static peg_status ask_model(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const peg_clock *clock = peg_ctx_clock(dispatch->ctx);
+    const int64_t started_ns = peg_clock_mono_ns(clock);
+    const peg_engine *engine = &dispatch->loop->engine;
+    const size_t n_calls = count_calls(dispatch, 0);
+    peg_event event = {.kind = PEG_EVENT_INFERENCE_START};
+    peg_status status;
+
+    peg__streams_forget_args(&dispatch->streams);
+    event.u.inference.definitions = peg_dispatch_definitions(dispatch);
+    peg_ctx_emit(dispatch->ctx, &event);
+
+    status = engine->fn(dispatch, engine->user, reterr);
+
+    event.kind = PEG_EVENT_INFERENCE_END;
+    event.u.inference.is_error = status != PEG_OK;
+    event.u.inference.duration_ns = peg_clock_mono_ns(clock) - started_ns;
+    event.u.inference.n_calls = count_calls(dispatch, n_calls);
+    if (status ||
+        peg_turn_get(dispatch->turn, &peg_key_inference_result, &event.u.inference.result, NULL))
+        event.u.inference.result = NULL;
+    peg_ctx_emit(dispatch->ctx, &event);
+    return status;
+}
+
+/* ---- pauses --------------------------------------------------------------------- */
+
+static peg_status pause_at(peg_dispatch *dispatch, const char *phase, size_t n_pending,
+                           peg_step_decision *ret_decision, peg_error *reterr)
+{
+    peg_str session = {NULL, 0};
+
+    *ret_decision = PEG_STEP_CONTINUE;
+    if (!dispatch->loop->steps ||
+        peg_turn_get_string(dispatch->turn, &peg_key_session_id, &session, NULL) || !session.len)
+        return PEG_OK;
+    return peg_stepper_pause(dispatch->loop->steps, dispatch->ctx, session, phase, n_pending,
+                             ret_decision, reterr);
+}
+
+/* ---- the calls ------------------------------------------------------------------ */
+
+static peg_status skip_calls(peg_dispatch *dispatch, const char *code, const char *why,
+                             peg_error *reterr)
+{
+    peg_error error;
+
+    peg__fail(&error, PEG_ESTATE, code, "%s", why);
+    return refuse_pending(dispatch, &error, reterr);
+}
+
+static peg_status answer_calls(peg_dispatch *dispatch, peg_step_decision decision,
+                               peg_error *reterr)
+{
+    if (!peg__dispatch_uses_tools(dispatch))
+        return skip_calls(dispatch, "E_TOOLS_OFF",
+                          "not run: tools are switched off in this conversation; answer without",
+                          reterr);
+    if (decision == PEG_STEP_SKIP_TOOLS)
+        return skip_calls(dispatch, "E_TOOL_SKIPPED",
+                          "not run: whoever watches this conversation skipped it", reterr);
+    return peg_dispatch_run_calls(dispatch, NULL, reterr);
+}
+
+static peg_status run_asked(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const size_t n_pending = count_pending(dispatch->turn);
+    peg_step_decision decision;
+    peg_status status;
+
+    if (!n_pending)
+        return PEG_OK;
+    status = pause_at(dispatch, "after_inference", n_pending, &decision, reterr);
+    if (!status && decision == PEG_STEP_ABORT)
+        peg_dispatch_abort(dispatch, "aborted at a step");
+    if (status || peg__dispatch_is_over(dispatch))
+        return status;
+    status = answer_calls(dispatch, decision, reterr);
+    if (status || peg__dispatch_is_stopped(dispatch))
+        return status;
+    status = snapshot_turn(dispatch, PEG_PHASE_POST_TOOLS, reterr);
+    if (!status)
+        status = pause_at(dispatch, "after_tools", 0, &decision, reterr);
+    if (!status && decision == PEG_STEP_ABORT)
+        peg_dispatch_abort(dispatch, "aborted at a step");
+    return status;
+}
+
+/* ---- what an earlier run left --------------------------------------------------- */
+
+peg_status peg__dispatch_settle_pending(peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_status status;
+
+    if (peg_turn_next_pending(dispatch->turn, 0) == peg_turn_len(dispatch->turn))
+        return PEG_OK;
+    status = peg__dispatch_read_config(dispatch, reterr);
+    if (!status)
+        status = close_left(dispatch, reterr);
+    if (!status && count_pending(dispatch->turn))
+        status = answer_calls(dispatch, PEG_STEP_CONTINUE, reterr);
+    if (!status)
+        status = peg_turn_unset(dispatch->turn, &peg_key_calls_started, reterr);
+    if (!status)
+        status = snapshot_turn(dispatch, PEG_PHASE_POST_TOOLS, reterr);
+    /* They do not count as asked for in this iteration: the model has not spoken yet. */
+    dispatch->has_run_calls = false;
+    return status;
+}
+
+/* ---- all of it ------------------------------------------------------------------ */
+
+peg_status peg__dispatch_infer(peg_dispatch *dispatch, peg_error *reterr)
+{
+    peg_status status;
+
+    if ((status = peg_dispatch_sync(dispatch, reterr)) ||
+        (status = snapshot_turn(dispatch, PEG_PHASE_PRE_INFERENCE, reterr)) ||
+        peg__dispatch_is_over(dispatch) || (status = ask_model(dispatch, reterr)) ||
+        peg__dispatch_is_over(dispatch))
+        return status;
+    status = snapshot_turn(dispatch, PEG_PHASE_POST_INFERENCE, reterr);
+    return status ? status : run_asked(dispatch, reterr);
 }

@@ -11,8 +11,7 @@
  */
 
 #include "base/error.h"
-#include "turn/bag.h"
-#include "turn/loop/dispatch.h"
+#include "turn/loop/loop.h"
 #include "turn/turn.h"
 
 /* ---- before a call ---------------------------------------------------------------- */

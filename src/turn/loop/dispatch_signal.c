@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How a dispatch is told to end, and who hears of it. */
+/* What executors and middlewares call: how a dispatch ends, who is notified of it, what is reported
+ * while it works, and what it asks of the storage. */
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "turn/host.h"
-#include "turn/loop/dispatch.h"
+#include "base/text/str.h"
+#include "turn/loop/loop.h"
+#include "turn/store/store.h"
+#include "turn/turn.h"
 
 struct peg_subscription {
     peg_status (*fn)(void *user);
@@ -44,7 +47,7 @@ static peg_status refuse_second(const peg_dispatch *dispatch, peg_error *reterr)
 }
 
 /* A subscriber may end its own or another's subscription: those only lose their fn. */
-static void tell_ack(peg_dispatch *dispatch)
+static void notify_ack(peg_dispatch *dispatch)
 {
     for (struct peg_subscription *s = dispatch->subscriptions; s; s = s->next) {
         const peg_status status = s->fn ? s->fn(s->user) : PEG_OK;
@@ -61,7 +64,7 @@ peg_status peg_dispatch_ack(peg_dispatch *dispatch, peg_error *reterr)
     if (peg_dispatch_is_signalled(dispatch))
         return refuse_second(dispatch, reterr);
     dispatch->signal = PEG__SIGNAL_ACK;
-    tell_ack(dispatch);
+    notify_ack(dispatch);
     return PEG_OK;
 }
 
@@ -86,8 +89,8 @@ void peg_dispatch_abort(peg_dispatch *dispatch, const char *reason)
 
 /* ---- subscriptions -------------------------------------------------------------- */
 
-static peg_status subscribe(peg_dispatch *dispatch, const struct peg_subscription *what,
-                            peg_subscription **ret_subscription, peg_error *reterr)
+static peg_status add_subscription(peg_dispatch *dispatch, const struct peg_subscription *what,
+                                   peg_subscription **ret_subscription, peg_error *reterr)
 {
     struct peg_subscription *subscription = peg__alloc(sizeof(*subscription));
 
@@ -107,7 +110,7 @@ peg_status peg_dispatch_on_ack(peg_dispatch *dispatch, peg_status (*fn)(void *us
 {
     const struct peg_subscription what = {.fn = fn, .user = user};
 
-    return subscribe(dispatch, &what, ret_subscription, reterr);
+    return add_subscription(dispatch, &what, ret_subscription, reterr);
 }
 
 void peg_subscription_end(peg_subscription *subscription)
@@ -131,7 +134,7 @@ void peg__dispatch_end_subscriptions(peg_dispatch *dispatch)
     dispatch->subscriptions = NULL;
 }
 
-static peg_status prune(void *user)
+static peg_status prune_registry(void *user)
 {
     peg_registry_prune_ephemeral(user);
     return PEG_OK;
@@ -146,10 +149,84 @@ peg_status peg_registry_bind(peg_registry *registry, peg_dispatch *dispatch,
                              peg_subscription **ret_subscription, peg_error *reterr)
 {
     const struct peg_subscription what = {
-        .fn = prune, .user = registry, .user_free = unref_registry};
-    const peg_status status = subscribe(dispatch, &what, ret_subscription, reterr);
+        .fn = prune_registry, .user = registry, .user_free = unref_registry};
+    const peg_status status = add_subscription(dispatch, &what, ret_subscription, reterr);
 
     if (!status)
         peg_registry_ref(registry);
     return status;
+}
+
+peg_status peg_dispatch_report_message(peg_dispatch *dispatch, peg_str id, peg_str delta,
+                                       bool is_complete, peg_error *reterr)
+{
+    const struct peg__stream_part part = {id, delta, is_complete};
+
+    return peg__streams_notify(&dispatch->streams, dispatch->ctx, PEG_EVENT_MESSAGE, &part, reterr);
+}
+
+peg_status peg_dispatch_report_thought(peg_dispatch *dispatch, peg_str id, peg_str delta,
+                                       bool is_complete, peg_error *reterr)
+{
+    const struct peg__stream_part part = {id, delta, is_complete};
+
+    return peg__streams_notify(&dispatch->streams, dispatch->ctx, PEG_EVENT_THOUGHT, &part, reterr);
+}
+
+peg_status peg_dispatch_report_tool_call(peg_dispatch *dispatch, peg_str call_id, peg_str tool,
+                                         peg_str args, const peg_record *record, peg_error *reterr)
+{
+    const struct peg__call_part part = {
+        .call_id = call_id, .tool = tool, .args = args, .record = record};
+
+    return peg__streams_notify_call(&dispatch->streams, dispatch->ctx, &part, reterr);
+}
+
+/* Where a host masks arguments, they are not shown while they come in either. */
+peg_status peg_dispatch_report_args(peg_dispatch *dispatch, peg_str call_id, peg_str tool,
+                                    peg_str delta, peg_error *reterr)
+{
+    const peg_run_hooks *hooks = dispatch->loop->call.hooks;
+
+    if (hooks && hooks->mask_arguments)
+        return PEG_OK;
+    return peg__streams_notify_args(&dispatch->streams, dispatch->ctx, call_id, tool, delta,
+                                    reterr);
+}
+
+void peg__dispatch_report_limit(peg_dispatch *dispatch, const peg_error *error)
+{
+    peg_event event = {.kind = PEG_EVENT_LIMIT, .error = error};
+
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+void peg_dispatch_log(peg_dispatch *dispatch, const char *level, const char *kind,
+                      const char *message, const peg_json *payload)
+{
+    peg_event event = {.kind = PEG_EVENT_LOG};
+
+    event.u.log = (peg_log_event){
+        .level = level, .kind = peg_cstr(kind), .message = peg_cstr(message), .payload = payload};
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+void peg_dispatch_report_stats(peg_dispatch *dispatch, const peg_json *stats)
+{
+    peg_event event = {.kind = PEG_EVENT_STATS};
+
+    event.u.stats = stats;
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+peg_status peg_dispatch_fetch(peg_dispatch *dispatch, unsigned kinds, peg_turn **ret_turn,
+                              peg_error *reterr)
+{
+    return peg__storage_fetch(dispatch->turn, kinds, ret_turn, reterr);
+}
+
+peg_status peg_dispatch_store_bytes(peg_dispatch *dispatch, const char *what, peg_str id,
+                                    peg_str bytes, peg_reader **ret_reader, peg_error *reterr)
+{
+    return peg__storage_store_bytes(dispatch->turn, what, id, bytes, ret_reader, reterr);
 }

@@ -9,10 +9,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
+#include "core/artifact/artifact.h"
 #include "core/registry/registry.h"
-#include "turn/definitions.h"
-#include "turn/loop/dispatch.h"
+#include "turn/loop/loop.h"
 #include "turn/turn.h"
 
 /* ---- settings ------------------------------------------------------------------- */
@@ -23,7 +24,7 @@ static int at_most(int number, int max)
 }
 
 /* A turn may come from a file: it gets no more than this. */
-static void bound(peg_run_settings *settings)
+static void bound_settings(peg_run_settings *settings)
 {
     settings->max_iterations = at_most(settings->max_iterations, PEG_LIMIT_TURN_ITERATIONS);
     settings->max_parallel = at_most(settings->max_parallel, PEG_LIMIT_POOL_THREADS_MAX);
@@ -53,7 +54,7 @@ static void put_hosts(peg_run_settings *settings, const peg_run_settings *hosts)
         settings->max_parallel = 0;
 }
 
-static bool is_same(const peg_tool_config *a, const peg_tool_config *b)
+static bool is_same_config(const peg_tool_config *a, const peg_tool_config *b)
 {
     const peg_run_settings *x = &a->settings;
     const peg_run_settings *y = &b->settings;
@@ -76,7 +77,7 @@ peg_status peg__dispatch_read_config(peg_dispatch *dispatch, peg_error *reterr)
 
         if (status)
             return status;
-        bound(&config.settings);
+        bound_settings(&config.settings);
     }
     put_hosts(&config.settings, &loop->call.settings);
     dispatch->config = config;
@@ -94,7 +95,7 @@ static peg_status sync_config(peg_dispatch *dispatch, peg_error *reterr)
     /* A damaged one gives way to the host's. */
     if (peg_turn_tool_config(dispatch->turn, &stored, &is_there, NULL))
         is_there = false;
-    if (!is_there || !is_same(&stored, &dispatch->config))
+    if (!is_there || !is_same_config(&stored, &dispatch->config))
         status = peg_turn_set_tool_config(dispatch->turn, &dispatch->config, reterr);
     /* Else the loop could only end at its limit. */
     if (dispatch->config.choice == PEG_CHOICE_REQUIRED && dispatch->has_results)
@@ -245,4 +246,86 @@ const peg_json *peg_dispatch_definitions(const peg_dispatch *dispatch)
 const peg_tool_config *peg_dispatch_tool_config(const peg_dispatch *dispatch)
 {
     return &dispatch->config;
+}
+
+/* Before each iteration the artifacts of the turn get their queries; core/artifact/artifact.h does
+ * nothing where nothing changed since the last time. */
+
+/* Answers of queries are text and have none; results of failures are text too. */
+static bool has_artifact(const peg_block *block, struct peg__forge_item *ret_item)
+{
+    const peg_record *record = peg_block_record(block);
+
+    ret_item->artifact = peg_block_artifact(block);
+    ret_item->handle = record ? peg_record_handle(record) : peg_block_id(block);
+    return ret_item->artifact != NULL;
+}
+
+/* A result that is shown whole needs no queries: each of them is a tool that the model has to read
+ * about. */
+static bool is_shown_whole(const peg_block *block, peg_artifact *artifact, int64_t query_from)
+{
+    const peg_record *record = peg_block_record(block);
+    int64_t length;
+
+    if (!record || query_from < 0)
+        return false;
+    if (peg_record_is_inline(record))
+        return true;
+    length = peg_artifact_byte_length(artifact);
+    return length >= 0 && length < (query_from ? query_from : PEG_LIMIT_INLINE_BELOW);
+}
+
+static size_t collect_artifacts(const peg_turn *turn, int64_t query_from,
+                                struct peg__forge_item *items)
+{
+    const unsigned kinds = PEG_BLOCKS(PEG_BLOCK_RESULT) | PEG_BLOCKS(PEG_BLOCK_OTHER);
+    struct peg__forge_item item;
+    size_t n = 0;
+
+    for (size_t i = peg_turn_next(turn, kinds, 0); i < peg_turn_len(turn);
+         i = peg_turn_next(turn, kinds, i + 1)) {
+        if (!has_artifact(peg_turn_at(turn, i), &item) ||
+            is_shown_whole(peg_turn_at(turn, i), item.artifact, query_from))
+            continue;
+        if (items)
+            items[n] = item;
+        n++;
+    }
+    return n;
+}
+
+static void warn_about_shadowed(peg_dispatch *dispatch, size_t n)
+{
+    peg_error error;
+    peg_event event = {.kind = PEG_EVENT_WARNING, .error = &error};
+
+    peg__fail(&error, PEG_EEXISTS, "E_QUERY_SHADOWED",
+              "%zu queries of artifacts are not offered because tools of the host have their "
+              "names; rename those tools",
+              n);
+    peg_ctx_emit(dispatch->ctx, &event);
+}
+
+peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr)
+{
+    const int64_t query_from = dispatch->loop->query_from;
+    const size_t n = collect_artifacts(dispatch->turn, query_from, NULL);
+    struct peg__forge_item *items = NULL;
+    size_t n_shadowed = 0;
+    peg_status status;
+
+    if (n) {
+        items = peg__alloc(n * sizeof(*items));
+        if (!items)
+            return peg__fail_nomem(reterr);
+        collect_artifacts(dispatch->turn, query_from, items);
+    }
+    status = peg__forge(dispatch->registry, items, n, &n_shadowed, reterr);
+    peg__free(items);
+    if (!status && n_shadowed && !dispatch->has_warned) {
+        dispatch->has_warned = true;
+        warn_about_shadowed(dispatch, n_shadowed);
+    }
+    return status;
 }

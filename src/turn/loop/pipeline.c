@@ -5,13 +5,13 @@
  * peg_middleware_run_next -> walk. It is as deep as the pipeline is long, which is bounded.
  */
 
-#include "turn/loop/pipeline.h"
+#include "turn/loop/loop.h"
 
 #include <stdio.h>
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "turn/host.h"
+#include "turn/turn.h"
 
 /* One run of a pipeline; on the stack of peg__pipeline_run(). */
 struct peg__pipeline_run {

@@ -3,28 +3,157 @@
 /*
  * The runner. Read it from the bottom up:
  *
- *   peg_runner_run -> run_turn -> input pipeline, dispatch, output pipeline
+ *   peg_runner_run -> run_turn -> input pipeline, dispatch_turn, output pipeline
  *
  * A run has its own context, registry and token; of the runner it shares only what never changes.
  */
 
-#include "pegboard/runner.h"
-
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "core/context/context.h"
 #include "core/registry/registry.h"
-#include "turn/config.h"
-#include "turn/loop/dispatch.h"
-#include "turn/loop/pipeline.h"
-#include "turn/store/storage.h"
+#include "pegboard/runner.h"
+#include "turn/loop/loop.h"
+#include "turn/store/store.h"
 #include "turn/turn.h"
+
+/* All complaints, "; " between them. Those that an error has no room for are counted. */
+struct complaints {
+    char text[290];
+    size_t len;
+    size_t n_more;
+};
+
+static void add_complaint(struct complaints *all, const char *what)
+{
+    const size_t room = sizeof(all->text) - all->len;
+    const int len = snprintf(all->text + all->len, room, "%s%s", all->len ? "; " : "", what);
+
+    if (len >= 0 && (size_t)len < room) {
+        all->len += (size_t)len;
+        return;
+    }
+    all->text[all->len] = '\0';
+    all->n_more++;
+}
+
+static void check_steps(struct complaints *all, const char *name, bool has_array, size_t n)
+{
+    char words[96];
+
+    if (n > PEG_LIMIT_MIDDLEWARES) {
+        snprintf(words, sizeof(words), "%s has more than %d middlewares", name,
+                 PEG_LIMIT_MIDDLEWARES);
+        add_complaint(all, words);
+    }
+    if (n && !has_array) {
+        snprintf(words, sizeof(words), "%s is NULL but n_%s is not 0", name, name);
+        add_complaint(all, words);
+    }
+}
+
+static void check_step(struct complaints *all, const char *name, size_t i, bool has_run)
+{
+    char words[64];
+
+    if (has_run)
+        return;
+    snprintf(words, sizeof(words), "%s[%zu].run is missing", name, i);
+    add_complaint(all, words);
+}
+
+static void check_loop(struct complaints *all, const peg_dispatch_options *loop)
+{
+    peg_error error;
+
+    if (!loop->engine.fn && !loop->executor.fn)
+        add_complaint(all, "loop.engine or loop.executor is missing");
+    if (loop->engine.fn && loop->executor.fn)
+        add_complaint(all, "loop.engine and loop.executor are both set");
+    if (loop->call.settings.max_parallel > 1 && !loop->call.pool)
+        add_complaint(all, "loop.call.settings.max_parallel needs loop.call.pool");
+    if (loop->call.settings.max_parallel > PEG_LIMIT_POOL_THREADS_MAX)
+        add_complaint(all, "loop.call.settings.max_parallel is above 256");
+    if ((unsigned)loop->auto_ack > PEG_AUTO_ACK_OFF)
+        add_complaint(all, "loop.auto_ack is no peg_auto_ack");
+    if ((unsigned)loop->advertise > PEG_ADVERTISE_STRICT)
+        add_complaint(all, "loop.advertise is no peg_advertise");
+    if ((unsigned)loop->pending > PEG_PENDING_UNKNOWN)
+        add_complaint(all, "loop.pending is no peg_pending_policy");
+    if (loop->tools && peg__tool_config_check(loop->tools, &error))
+        add_complaint(all, error.message);
+    if (peg__storage_check(loop->storage, &error))
+        add_complaint(all, error.message);
+    check_steps(all, "loop.input", loop->input != NULL, loop->n_input);
+    check_steps(all, "loop.output", loop->output != NULL, loop->n_output);
+    for (size_t i = 0; loop->input && i < loop->n_input; i++)
+        check_step(all, "loop.input", i, loop->input[i].run != NULL);
+    for (size_t i = 0; loop->output && i < loop->n_output; i++)
+        check_step(all, "loop.output", i, loop->output[i].run != NULL);
+}
+
+static peg_status report_complaints(const struct complaints *all, peg_error *reterr)
+{
+    char more[40] = "";
+
+    if (!all->len)
+        return PEG_OK;
+    if (all->n_more)
+        snprintf(more, sizeof(more), "; and %zu more", all->n_more);
+    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_RUNNER_CONFIG", "%s%s", all->text, more);
+}
+
+static peg_status check_options(const peg_dispatch_options *loop, peg_error *reterr)
+{
+    struct complaints all = {.len = 0};
+
+    if (!loop)
+        add_complaint(&all, "loop is NULL");
+    else
+        check_loop(&all, loop);
+    return report_complaints(&all, reterr);
+}
+
+static void check_tools(struct complaints *all, const peg_runner_config *config)
+{
+    char words[64];
+
+    if (config->n_tools && !config->tools)
+        add_complaint(all, "tools is NULL but n_tools is not 0");
+    if (config->n_tools && config->registry)
+        add_complaint(all, "tools and registry are both set");
+    for (size_t i = 0; config->tools && i < config->n_tools; i++) {
+        if (config->tools[i])
+            continue;
+        snprintf(words, sizeof(words), "tools[%zu] is NULL", i);
+        add_complaint(all, words);
+    }
+}
+
+static peg_status check_config(const peg_runner_config *config, peg_error *reterr)
+{
+    struct complaints all = {.len = 0};
+
+    if (!config)
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_TURN_RUNNER_CONFIG", "config is NULL");
+    check_tools(&all, config);
+    check_loop(&all, &config->loop);
+    check_steps(&all, "input", config->input != NULL, config->n_input);
+    check_steps(&all, "output", config->output != NULL, config->n_output);
+    for (size_t i = 0; config->input && i < config->n_input; i++)
+        check_step(&all, "input", i, config->input[i].run != NULL);
+    for (size_t i = 0; config->output && i < config->n_output; i++)
+        check_step(&all, "output", i, config->output[i].run != NULL);
+    return report_complaints(&all, reterr);
+}
 
 /* Shared immutable. */
 struct peg_runner {
@@ -114,7 +243,8 @@ static void hold_shared(const peg_dispatch_options *loop)
         peg_stepper_ref(loop->steps);
 }
 
-static peg_status fill_in(peg_runner *runner, const peg_runner_config *config, peg_error *reterr)
+static peg_status fill_runner(peg_runner *runner, const peg_runner_config *config,
+                              peg_error *reterr)
 {
     if (copy_config(runner, config))
         return peg__fail_nomem(reterr);
@@ -136,7 +266,7 @@ peg_status peg_runner_new(const peg_runner_config *config, peg_runner **ret_runn
 {
     PEG__READ_AS_OR_RETURN(config, &runner_layout, reterr);
     peg_runner *runner;
-    peg_status status = peg__runner_check(config, reterr);
+    peg_status status = check_config(config, reterr);
 
     if (status)
         return status;
@@ -144,7 +274,7 @@ peg_status peg_runner_new(const peg_runner_config *config, peg_runner **ret_runn
     if (!runner)
         return peg__fail_nomem(reterr);
     atomic_init(&runner->n_refs, 1);
-    status = fill_in(runner, config, reterr);
+    status = fill_runner(runner, config, reterr);
     if (status) {
         peg__arena_free(&runner->arena);
         peg__free(runner);
@@ -259,7 +389,7 @@ static void fail_outcome(peg_turn_scope *scope, peg_outcome *outcome, const peg_
 }
 
 /* The dispatch emits its own error; one that could not even start is ours to tell. */
-static bool dispatch(peg_turn_scope *scope, peg_outcome *outcome)
+static bool dispatch_turn(peg_turn_scope *scope, peg_outcome *outcome)
 {
     peg_error error;
     const peg_status status = peg__dispatch_run(scope->ctx, &scope->runner->config.loop,
@@ -288,7 +418,7 @@ static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
         fail_outcome(scope, outcome, &error);
         return;
     }
-    if (stops_here(scope, outcome) || !dispatch(scope, outcome))
+    if (stops_here(scope, outcome) || !dispatch_turn(scope, outcome))
         return;
     /* A dispatch that was aborted by itself does not abort its turn. In a turn that is aborted the
      * output pipeline is passed over; without one nothing is left out, and what was acked stays so.
@@ -477,7 +607,7 @@ static peg_status run_dispatch(peg_ctx *ctx, const peg_dispatch_options *loop,
     if (!input || (source != NULL) == (input->turn != NULL))
         return peg__fail(&outcome->error, PEG_EINVAL, "E_INVALID_LLM_DISPATCH_INPUT",
                          "give exactly one of source (a running turn) and turn (blocks)");
-    status = peg__loop_check(loop, &outcome->error);
+    status = check_options(loop, &outcome->error);
     if (status)
         return status;
     if (source)

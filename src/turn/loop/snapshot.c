@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "turn/host.h"
-#include "turn/loop/dispatch.h"
+#include "turn/loop/loop.h"
+#include "turn/turn.h"
 
 static const char *const names[] = {
     [PEG_PHASE_PRE_INFERENCE] = "pre_inference", [PEG_PHASE_POST_INFERENCE] = "post_inference",

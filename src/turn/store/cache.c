@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/store/cache.h"
+#include "turn/store/internal.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * that is gone.
  */
 
-#include "turn/store/dir.h"
+#include "turn/store/internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -25,7 +25,7 @@
 #include "base/text/str.h"
 #include "core/result/result.h"
 #include "pegboard/cleanup.h"
-#include "turn/store/dir.h"
+#include "turn/store/internal.h"
 #include "turn/store/store.h"
 #include "turn/turn.h"
 #include "json/json.h"

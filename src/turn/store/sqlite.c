@@ -21,10 +21,137 @@
 #include "base/text/str.h"
 #include "core/result/result.h"
 #include "pegboard/cleanup.h"
-#include "turn/file/block.h"
-#include "turn/store/row.h"
+#include "turn/file/file.h"
+#include "turn/store/internal.h"
 #include "turn/store/store.h"
 #include "turn/turn.h"
+
+/*
+ * A turn as it is in the database: a row, and the digests of its blocks in pages of many, so that
+ * one block more changes one page.
+ */
+
+enum {
+    /* Bytes of a page: 100 digests fit a page of the database. */
+    ROW_PAGE = 100 * PEG_SHA256_BYTES,
+    ROW_MAX = PEG_LIMIT_TURN_BLOCKS * PEG_SHA256_BYTES,
+};
+
+struct row {
+    int64_t no;              /* 0: there is none */
+    bool has_data;           /* or data is not set */
+    peg__digest data;        /* of its bag */
+    struct peg__buf digests; /* of its blocks, one after the other; starts as PEG__BUF(ROW_MAX) */
+};
+
+/* What else a row tells, for loading. */
+struct row_reported {
+    peg_phase phase;
+    char *head; /* freed with peg__free() */
+    size_t head_len;
+};
+
+static size_t count_digests(const struct peg__buf *digests)
+{
+    return digests->len / PEG_SHA256_BYTES;
+}
+
+static const unsigned char *digest_at(const struct peg__buf *digests, size_t i)
+{
+    return (const unsigned char *)digests->ptr + i * PEG_SHA256_BYTES;
+}
+
+static peg_status check_digests(const struct peg__buf *digests, peg_error *reterr)
+{
+    if (digests->status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    return digests->status
+               ? peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
+                           "a turn takes %d blocks (PEG_LIMIT_TURN_BLOCKS)", PEG_LIMIT_TURN_BLOCKS)
+               : PEG_OK;
+}
+
+static bool has_digest(const struct peg__buf *digests, size_t i, const peg__digest digest)
+{
+    return i < count_digests(digests) &&
+           memcmp(digest_at(digests, i), digest, PEG_SHA256_BYTES) == 0;
+}
+
+/* Pages are numbered from 0 and full, but for the last. */
+static bool add_page(struct peg__buf *digests, int64_t page, peg_str more)
+{
+    if (digests->len != (size_t)page * ROW_PAGE || more.len > ROW_PAGE)
+        return false;
+    peg__buf_str(digests, more);
+    return true;
+}
+
+static peg_status read_pages(struct peg__db *db, struct row *row, int64_t n_blocks,
+                             peg_error *reterr)
+{
+    struct peg__sqlite_stmt *stmt = NULL;
+    bool is_row = false;
+    bool is_whole = true;
+    peg_status status = peg__db_query(db, PEG__DB_PAGES, &stmt, reterr, "i", row->no);
+
+    if (status)
+        return status;
+    while (is_whole && !(status = peg__sqlite_step(stmt, &is_row, reterr)) && is_row)
+        is_whole = add_page(&row->digests, peg__sqlite_int64(stmt, 0), peg__sqlite_blob(stmt, 1));
+    peg__sqlite_reset(stmt);
+    if (!status)
+        status = check_digests(&row->digests, reterr);
+    if (!status && (!is_whole || row->digests.len % PEG_SHA256_BYTES != 0 ||
+                    (int64_t)count_digests(&row->digests) != n_blocks))
+        status = peg__db_fail_damaged(db, "a turn has lost blocks", reterr);
+    return status;
+}
+
+static peg_status take_row(struct peg__db *db, struct peg__sqlite_stmt *stmt, struct row *row,
+                           peg_error *reterr)
+{
+    const peg_str data = peg__sqlite_blob(stmt, 1);
+
+    row->no = peg__sqlite_int64(stmt, 0);
+    row->has_data = data.len > 0;
+    if (row->has_data && data.len != sizeof(row->data))
+        return peg__db_fail_damaged(db, "a turn has lost its data", reterr);
+    if (row->has_data)
+        memcpy(row->data, data.ptr, sizeof(row->data));
+    return PEG_OK;
+}
+
+static peg_status take_told(struct peg__db *db, struct peg__sqlite_stmt *stmt,
+                            struct row_reported *told, peg_error *reterr)
+{
+    struct peg__buf copy = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    if (!peg__phase_from_name(peg__sqlite_text(stmt, 2), &told->phase))
+        return peg__db_fail_damaged(db, "a turn has an unknown phase", reterr);
+    peg__buf_str(&copy, peg__sqlite_text(stmt, 3));
+    return peg__buf_take(&copy, &told->head, &told->head_len, reterr);
+}
+
+static peg_status find_row(struct peg__db *db, peg_str id, struct row *row,
+                           struct row_reported *told, peg_error *reterr)
+{
+    struct peg__sqlite_stmt *stmt = NULL;
+    int64_t n_blocks = 0;
+    bool is_row = false;
+    peg_status status = peg__db_query(db, PEG__DB_FIND_TURN, &stmt, reterr, "t", id);
+
+    if (status)
+        return status;
+    status = peg__sqlite_step(stmt, &is_row, reterr);
+    if (!status && is_row) {
+        n_blocks = peg__sqlite_int64(stmt, 4);
+        status = take_row(db, stmt, row, reterr);
+        if (!status && told)
+            status = take_told(db, stmt, told, reterr);
+    }
+    peg__sqlite_reset(stmt);
+    return status || !is_row ? status : read_pages(db, row, n_blocks, reterr);
+}
 
 /* ---- parts of a turn as text ---------------------------------------------------------------- */
 
@@ -34,8 +161,8 @@ struct saving {
     peg_spool_store *bytes;
     const peg_turn *turn;
     const peg_turn_info *info;
-    struct peg__row old;
-    struct peg__row now;
+    struct row old;
+    struct row now;
     peg_error *reterr;
 };
 
@@ -80,10 +207,10 @@ struct wanted {
     const void *thing;
     bool (*is_kept)(const struct saving *s, size_t i, const peg__digest digest);
     size_t i;
-    peg__digest digest; /* set by want() */
+    peg__digest digest; /* set by want_part() */
 };
 
-static peg_status add_text(struct saving *s, struct wanted *w, bool is_known)
+static peg_status add_part(struct saving *s, struct wanted *w, bool is_known)
 {
     char *text = NULL;
     size_t len = 0;
@@ -108,19 +235,19 @@ static peg_status add_text(struct saving *s, struct wanted *w, bool is_known)
     return status;
 }
 
-static peg_status want(struct saving *s, struct wanted *w)
+static peg_status want_part(struct saving *s, struct wanted *w)
 {
     const unsigned char *known = peg__cache_find(&s->db->cache, w->thing);
     bool is_there = false;
     peg_status status;
 
     if (!known)
-        return add_text(s, w, false);
+        return add_part(s, w, false);
     memcpy(w->digest, known, sizeof(w->digest));
     if (w->is_kept(s, w->i, w->digest))
         return PEG_OK;
     status = peg__db_use(s->db, w->digest, &is_there, s->reterr);
-    return status || is_there ? status : add_text(s, w, true);
+    return status || is_there ? status : add_part(s, w, true);
 }
 
 /* ---- saving ------------------------------------------------------------------------------------
@@ -128,7 +255,7 @@ static peg_status want(struct saving *s, struct wanted *w)
 
 static bool is_kept_block(const struct saving *s, size_t i, const peg__digest digest)
 {
-    return peg__row_has(&s->old.digests, i, digest);
+    return has_digest(&s->old.digests, i, digest);
 }
 
 static bool is_kept_data(const struct saving *s, size_t i, const peg__digest digest)
@@ -148,10 +275,10 @@ static peg_status want_blocks(struct saving *s)
                            .is_kept = is_kept_block,
                            .i = i};
 
-        status = want(s, &w);
+        status = want_part(s, &w);
         peg__buf_add(&s->now.digests, w.digest, sizeof(w.digest));
     }
-    return status ? status : peg__row_check(&s->now.digests, s->reterr);
+    return status ? status : check_digests(&s->now.digests, s->reterr);
 }
 
 static peg_status want_data(struct saving *s)
@@ -162,7 +289,7 @@ static peg_status want_data(struct saving *s)
     s->now.has_data = peg_bag_len(s->turn->data) > 0;
     if (!s->now.has_data)
         return PEG_OK;
-    status = want(s, &w);
+    status = want_part(s, &w);
     memcpy(s->now.data, w.digest, sizeof(w.digest));
     return status;
 }
@@ -203,15 +330,15 @@ static peg_status put_row(struct saving *s)
 
 static peg_str page_of(const struct peg__buf *digests, size_t page)
 {
-    const size_t from = page * PEG__ROW_PAGE;
+    const size_t from = page * ROW_PAGE;
     const size_t len = from < digests->len ? digests->len - from : 0;
 
-    return peg__strn(len ? digests->ptr + from : "", len < PEG__ROW_PAGE ? len : PEG__ROW_PAGE);
+    return peg__strn(len ? digests->ptr + from : "", len < ROW_PAGE ? len : ROW_PAGE);
 }
 
 static peg_status put_pages(struct saving *s)
 {
-    const size_t n_pages = (s->now.digests.len + PEG__ROW_PAGE - 1) / PEG__ROW_PAGE;
+    const size_t n_pages = (s->now.digests.len + ROW_PAGE - 1) / ROW_PAGE;
     peg_status status = PEG_OK;
 
     for (size_t page = 0; !status && page < n_pages; page++) {
@@ -221,7 +348,7 @@ static peg_status put_pages(struct saving *s)
             status = peg__db_run(s->db, PEG__DB_PUT_PAGE, s->reterr, "iib", s->now.no,
                                  (int64_t)page, digests);
     }
-    if (!status && n_pages * PEG__ROW_PAGE < s->old.digests.len)
+    if (!status && n_pages * ROW_PAGE < s->old.digests.len)
         status =
             peg__db_run(s->db, PEG__DB_CUT_PAGES, s->reterr, "ii", s->now.no, (int64_t)n_pages);
     return status;
@@ -230,13 +357,13 @@ static peg_status put_pages(struct saving *s)
 /* Last of all: what has only moved was in use all the time. */
 static peg_status leave_old(struct saving *s)
 {
-    const size_t n = peg__row_len(&s->old.digests);
+    const size_t n = count_digests(&s->old.digests);
     peg_status status = PEG_OK;
 
     for (size_t i = 0; !status && i < n; i++) {
-        const unsigned char *digest = peg__row_at(&s->old.digests, i);
+        const unsigned char *digest = digest_at(&s->old.digests, i);
 
-        if (!peg__row_has(&s->now.digests, i, digest))
+        if (!has_digest(&s->now.digests, i, digest))
             status = peg__db_leave(s->db, digest, s->reterr);
     }
     if (!status && s->old.has_data &&
@@ -247,7 +374,7 @@ static peg_status leave_old(struct saving *s)
 
 static peg_status save_in(struct saving *s)
 {
-    peg_status status = peg__row_find(s->db, s->info->id, &s->old, NULL, s->reterr);
+    peg_status status = find_row(s->db, s->info->id, &s->old, NULL, s->reterr);
 
     peg__cache_start(&s->db->cache);
     if (!status)
@@ -269,8 +396,8 @@ static peg_status sqlite_save(void *self, const peg_turn *turn, const peg_turn_i
     struct saving s = {.db = db,
                        .turn = turn,
                        .info = info,
-                       .old.digests = PEG__BUF(PEG__ROW_MAX),
-                       .now.digests = PEG__BUF(PEG__ROW_MAX),
+                       .old.digests = PEG__BUF(ROW_MAX),
+                       .now.digests = PEG__BUF(ROW_MAX),
                        .reterr = reterr};
     peg_status status = peg__db_spool_new(db, &bytes, reterr);
 
@@ -352,8 +479,8 @@ static peg_status load_data(struct loading *l, const peg__digest digest)
     return status;
 }
 
-static peg_status load_parts(struct loading *l, const struct peg__row *row,
-                             const struct peg__row_reported *told)
+static peg_status load_parts(struct loading *l, const struct row *row,
+                             const struct row_reported *told)
 {
     peg_turn_read_options how = *l->how;
     peg_status status;
@@ -364,16 +491,16 @@ static peg_status load_parts(struct loading *l, const struct peg__row *row,
     peg__cache_start(&l->db->cache);
     if (!status && row->has_data)
         status = load_data(l, row->data);
-    for (size_t i = 0; !status && i < peg__row_len(&row->digests); i++)
-        status = load_block(l, peg__row_at(&row->digests, i));
+    for (size_t i = 0; !status && i < count_digests(&row->digests); i++)
+        status = load_block(l, digest_at(&row->digests, i));
     return status;
 }
 
 static peg_status load_in(struct loading *l, peg_str id, peg_phase *ret_phase)
 {
-    struct peg__row row = {.digests = PEG__BUF(PEG__ROW_MAX)};
-    struct peg__row_reported told = {.head = NULL};
-    peg_status status = peg__row_find(l->db, id, &row, &told, l->reterr);
+    struct row row = {.digests = PEG__BUF(ROW_MAX)};
+    struct row_reported told = {.head = NULL};
+    peg_status status = find_row(l->db, id, &row, &told, l->reterr);
 
     if (!status && row.no)
         status = load_parts(l, &row, &told);
@@ -414,10 +541,10 @@ static peg_status sqlite_load(void *self, peg_str id, const peg_turn_read_option
 static peg_status remove_in(struct peg__db *db, peg_str id, peg_error *reterr)
 {
     struct saving s = {.db = db,
-                       .old.digests = PEG__BUF(PEG__ROW_MAX),
-                       .now.digests = PEG__BUF(PEG__ROW_MAX),
+                       .old.digests = PEG__BUF(ROW_MAX),
+                       .now.digests = PEG__BUF(ROW_MAX),
                        .reterr = reterr};
-    peg_status status = peg__row_find(db, id, &s.old, NULL, reterr);
+    peg_status status = find_row(db, id, &s.old, NULL, reterr);
 
     if (!status && s.old.no) {
         status = peg__db_run(db, PEG__DB_DROP_TURN, reterr, "i", s.old.no);

@@ -2,6 +2,10 @@
 #ifndef PEG_TURN_STORE_STORE_H
 #define PEG_TURN_STORE_STORE_H
 
+#include "base/arena.h"
+#include "pegboard/storage.h"
+#include "pegboard/turn_store.h"
+
 /*
  * What is behind the face of a turn store: functions of one of its kinds, and what they share.
  *
@@ -10,9 +14,6 @@
  *   store_files.c   a file each
  *   store_sqlite.c  a database
  */
-
-#include "base/arena.h"
-#include "pegboard/turn_store.h"
 
 struct peg__turn_list;
 
@@ -60,5 +61,13 @@ peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *
 
 /* False if no phase has this name. */
 bool peg__phase_from_name(peg_str name, peg_phase *ret_phase);
+
+/* What a run asks of the host's storage beyond the changes of its turn: of the one that the turn is
+ * attached to. Without any, nothing was kept, and bytes stay in memory. */
+
+peg_status peg__storage_fetch(const peg_turn *turn, unsigned kinds, peg_turn **ret_turn,
+                              peg_error *reterr);
+peg_status peg__storage_store_bytes(const peg_turn *turn, const char *what, peg_str id,
+                                    peg_str bytes, peg_reader **ret_reader, peg_error *reterr);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_TURN_FILE_BLOCK_H
-#define PEG_TURN_FILE_BLOCK_H
+#ifndef PEG_TURN_FILE_FILE_H
+#define PEG_TURN_FILE_FILE_H
+
+#include "base/hash.h"
+#include "pegboard/bag.h"
+#include "pegboard/turn_file.h"
 
 /*
  * One block as JSON and back, in the form of docs/turn-format.md. A turn's file is a list of them;
@@ -11,8 +15,6 @@
  *   read:  struct peg__block_read how = {.options = &options};
  *          peg__block_read(&how, value, id, &block, reterr);
  */
-
-#include "pegboard/turn_file.h"
 
 /* The calls of a turn that came before, see turn/call_match.h. */
 struct peg__call_match;
@@ -43,14 +45,31 @@ struct peg__block_read {
 peg_status peg__block_read(const struct peg__block_read *how, const peg_json *value, peg_str id,
                            peg_block **ret_block, peg_error *reterr) PEG_MUST_USE;
 
-/* What a kind and its role are called in a file: "tool_use" is a result, "" is no role; static. */
+/* The name of a kind in a file: "tool_use" is a result; static. */
 const char *peg__block_file_kind(peg_block_kind kind);
-const char *peg__block_file_role(peg_block_kind kind);
 /* The kind of that name, whatever its case and the space around it; false if it is none. */
 bool peg__block_file_kind_named(peg_str name, peg_block_kind *ret_kind);
 
 /* The object of a bag, its values in the order of their names too: the same bag, the same bytes.
  * PEG_ENOMEM. */
 peg_status peg__bag_write(const peg_bag *bag, peg_json_builder *b, peg_error *reterr) PEG_MUST_USE;
+
+/* Bytes that stand in a spool store. */
+struct peg__bytes_ref {
+    char sha256[PEG_SHA256_HEX];
+    int64_t n_bytes;
+};
+/* The reference behind a reader that a file led to, or NULL if it is another; borrowed. */
+const struct peg__bytes_ref *peg__bytes_ref_of(const peg_reader *reader);
+
+/* namespace.slug@vN as peg_key has it. */
+bool peg__key_id_is_canonical(peg_str id);
+/* PEG_EINVAL: E_KEY, or E_KEY_BAG for a key of another bag. */
+peg_status peg__key_check_bag(const peg_key *key, peg_bag_kind kind, peg_error *reterr);
+/* PEG_ESCHEMA (E_KEY_VALUE), PEG_ENOMEM. Requires a key that was checked. */
+peg_status peg__key_check_value(const peg_key *key, const peg_json *value, peg_error *reterr);
+
+/* All keys of the library, NULL at the end. */
+extern const peg_key *const peg__own_keys[];
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "turn/call_match.h"
+#include "turn/file/internal.h"
 
 struct entry {
     const peg_block *call;

@@ -13,9 +13,8 @@
 #include "base/text/str.h"
 #include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
-#include "turn/call_match.h"
-#include "turn/file/block.h"
-#include "turn/file/input.h"
+#include "turn/file/file.h"
+#include "turn/file/internal.h"
 #include "turn/turn.h"
 #include "json/json.h"
 
@@ -39,12 +38,12 @@ static void *as_value(uintptr_t number)
     return (void *)number; // NOLINT(performance-no-int-to-ptr): the map never follows it
 }
 
-static bool is_taken(const struct peg__map_entry *entry)
+static bool is_id_taken(const struct peg__map_entry *entry)
 {
     return (uintptr_t)entry->value & IS_TAKEN;
 }
 
-static void take(struct peg__map_entry *entry)
+static void take_id(struct peg__map_entry *entry)
 {
     entry->value = as_value((uintptr_t)entry->value | IS_TAKEN);
 }
@@ -130,8 +129,8 @@ static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, ch
         *ret_id = id;
         return peg__map_add(&ids->names, id, as_value(IS_TAKEN)) ? peg__fail_nomem(reterr) : PEG_OK;
     }
-    if (has_own && !is_taken(entry)) {
-        take(entry);
+    if (has_own && !is_id_taken(entry)) {
+        take_id(entry);
         *ret_id = id;
         return PEG_OK;
     }
@@ -154,7 +153,8 @@ struct reading {
     struct peg__call_match calls;
 };
 
-static peg_status check_id(struct reading *r, const peg_json *block, const char *at, peg_str id)
+static peg_status check_block_id(struct reading *r, const peg_json *block, const char *at,
+                                 peg_str id)
 {
     struct peg__in in = {block, at, r->options->strict, PEG_OK, r->reterr};
     char room[ID_SIZE];
@@ -195,7 +195,7 @@ static peg_status read_block(struct reading *r, const peg_json *value, size_t i)
     if (status)
         return status;
     snprintf(at, sizeof(at), "%s/blocks/%zu", r->at, i);
-    if ((status = check_id(r, value, at, id)))
+    if ((status = check_block_id(r, value, at, id)))
         return status;
     status = peg__block_read(&how, value, id, &block, r->reterr);
     if (status) {
@@ -328,7 +328,7 @@ static peg_status read_turn(struct peg__in *in, const peg_turn_read_options *opt
 }
 
 /* The reference's fixtures wrap a turn: {version, turn, followups}. */
-static const peg_json *unwrap(const peg_json *value, bool is_strict)
+static const peg_json *unwrap_turn(const peg_json *value, bool is_strict)
 {
     const peg_json *inner = is_strict ? NULL : peg_json_get(value, "turn");
 
@@ -347,7 +347,7 @@ peg_status peg_turn_from_json(const peg_json *value, const peg_turn_read_options
     if (value->kind != PEG_JSON_OBJECT)
         return peg__in_fail(&in, NULL, "must be an object with blocks, not %s",
                             peg_json_kind_name(peg_json_kind_of(value)));
-    inner = unwrap(value, in.is_strict);
+    inner = unwrap_turn(value, in.is_strict);
     if (inner) {
         in.object = inner;
         in.at = "/turn";
@@ -369,7 +369,8 @@ static bool is_json(peg_str text, peg_format format)
 }
 
 /* Errors of the text itself know their place already. */
-static void locate(peg_error *reterr, peg_str text, bool json, const peg_json_options *options)
+static void locate_error(peg_error *reterr, peg_str text, bool json,
+                         const peg_json_options *options)
 {
     const peg_str where = peg__str(reterr->where);
 
@@ -393,7 +394,119 @@ peg_status peg_turn_read(peg_str text, const peg_turn_read_options *options, peg
         return status;
     status = peg_turn_from_json(peg_json_root(doc), options, ret_turn, reterr);
     if (reterr && (status == PEG_EPARSE || status == PEG_ELIMIT))
-        locate(reterr, text, json, &limits);
+        locate_error(reterr, text, json, &limits);
+    peg_json_doc_free(doc);
+    return status;
+}
+
+static peg_status write_bag(const char *name, const peg_bag *bag, peg_json_builder *b,
+                            peg_error *reterr)
+{
+    if (!peg_bag_len(bag))
+        return PEG_OK;
+    peg_json_add_key(b, peg__str(name));
+    return peg__bag_write(bag, b, reterr);
+}
+
+static peg_status write_blocks(const peg_turn *turn, const peg_turn_write_options *options,
+                               peg_json_builder *b, peg_error *reterr)
+{
+    struct peg__call_match calls = PEG__CALL_MATCH;
+    const struct peg__block_write how = {.options = options, .calls = &calls};
+    peg_status status = PEG_OK;
+
+    peg_json_add_key(b, peg__str("blocks"));
+    peg_json_open_array(b);
+    for (size_t i = 0; i < peg_turn_len(turn) && !status; i++)
+        status = peg__block_write(&how, peg_turn_at(turn, i), b, reterr);
+    peg_json_close(b);
+    peg__call_match_free(&calls);
+    return status;
+}
+
+/* What the file had beside what we know, in the order of the names. */
+static peg_status write_members(const peg_turn *turn, peg_json_builder *b, peg_error *reterr)
+{
+    struct peg__fields fields = {0};
+    peg_status status;
+
+    peg__fields_members(&fields, peg__shared_root(turn->members));
+    status = peg__fields_write_members(&fields, b, reterr);
+    peg__fields_free(&fields);
+    return status;
+}
+
+static peg_status write_turn(const peg_turn *turn, const peg_turn_write_options *options,
+                             peg_json_builder *b, peg_error *reterr)
+{
+    const peg_str id = peg_turn_id(turn);
+    peg_status status;
+
+    if (id.len) {
+        peg_json_add_key(b, peg__str("id"));
+        peg_json_add_string(b, id);
+    }
+    if ((status = write_blocks(turn, options, b, reterr)) ||
+        (status = write_bag("metadata", peg_turn_metadata(turn), b, reterr)) ||
+        (!options->omit_data && (status = write_bag("data", peg_turn_data(turn), b, reterr))))
+        return status;
+    return write_members(turn, b, reterr);
+}
+
+/* Nobody could read it back. */
+static peg_status check_depth(const peg_json *root, peg_error *reterr)
+{
+    if (peg__json_depth(root, PEG_LIMIT_JSON_DEPTH) <= PEG_LIMIT_JSON_DEPTH)
+        return PEG_OK;
+    return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_DEEP",
+                     "a value in the turn nests so deep that its file would have more than %d "
+                     "levels (PEG_LIMIT_JSON_DEPTH); make it flatter",
+                     PEG_LIMIT_JSON_DEPTH);
+}
+
+peg_status peg_turn_to_json(const peg_turn *turn, const peg_turn_write_options *options,
+                            peg_json_doc **ret_doc, peg_error *reterr)
+{
+    PEG__READ_OR_RETURN(options, PEG_TURN_WRITE_OPTIONS_INIT, reterr);
+    static const peg_turn_write_options defaults = {PEG_TURN_WRITE_OPTIONS_INIT,
+                                                    .format = PEG_FORMAT_AUTO};
+    peg_json_builder *b = peg_json_builder_new();
+    peg_json_doc *doc = NULL;
+    peg_status status = PEG_OK;
+
+    peg_json_open_object(b);
+    if (turn)
+        status = write_turn(turn, options ? options : &defaults, b, reterr);
+    peg_json_close(b);
+    if (status) {
+        peg_json_builder_free(b);
+        return status;
+    }
+    status = peg_json_builder_finish(b, &doc, reterr);
+    if (!status)
+        status = check_depth(peg_json_root(doc), reterr);
+    if (status)
+        peg_json_doc_free(doc);
+    else
+        *ret_doc = doc;
+    return status;
+}
+
+peg_status peg_turn_write(const peg_turn *turn, const peg_turn_write_options *options,
+                          char **ret_text, size_t *ret_len, peg_error *reterr)
+{
+    PEG__READ_OR_RETURN(options, PEG_TURN_WRITE_OPTIONS_INIT, reterr);
+    const bool is_pretty = options && options->pretty;
+    peg_json_doc *doc = NULL;
+    peg_status status = peg_turn_to_json(turn, options, &doc, reterr);
+
+    if (status)
+        return status;
+    if (options && options->format == PEG_FORMAT_YAML)
+        status = peg_yaml_write(peg_json_root(doc), ret_text, ret_len, reterr);
+    else
+        status = peg_json_write(peg_json_root(doc), is_pretty ? PEG_JSON_PRETTY : PEG_JSON_COMPACT,
+                                ret_text, ret_len, reterr);
     peg_json_doc_free(doc);
     return status;
 }

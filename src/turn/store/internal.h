@@ -1,6 +1,116 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PEG_TURN_STORE_DB_H
-#define PEG_TURN_STORE_DB_H
+#ifndef PEG_TURN_STORE_INTERNAL_H
+#define PEG_TURN_STORE_INTERNAL_H
+
+/* The parts of stores on a disk: a directory, a database, a cache of digests. */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/sqlite/sqlite.h"
+#include "pegboard/common.h"
+#include "pegboard/spool.h"
+#include "pegboard/turn.h"
+#include "turn/store/store.h"
+
+/*
+ * The directory of a turn store in files, which several processes may use: names, locks, and files
+ * that are there whole or not at all. It knows nothing of turns.
+ *
+ *   NAME.json    a turn; NAME stands for its id
+ *   NAME.bytes/  a spool store with its bytes (core/result/spool_file.c)
+ *   .lock        what savers, loaders and removers of one turn lock a byte of
+ *   .new-*       a file that is being written, or what a crash left of it
+ *
+ * All errors are PEG_EIO (E_TURN_STORE) unless told otherwise.
+ */
+
+enum {
+    /* Turns share locks by their names: more would only cost memory. */
+    PEG__DIR_LOCKS = 64,
+    /* The longest name that we make, without its ending; file systems take 255 bytes. */
+    PEG__DIR_NAME = 200,
+};
+
+/* Owned; any thread. */
+struct peg__dir {
+    int fd;
+    int lock_fd;
+    pthread_mutex_t locks[PEG__DIR_LOCKS]; /* locks of files do not tell threads apart */
+    char path[];                           /* absolute */
+};
+
+/* Makes the directory if its parent exists, for its owner alone, and clears away what crashes left
+ * if nobody else uses it. */
+peg_status peg__dir_open(const char *path, struct peg__dir **ret_dir, peg_error *reterr);
+struct peg__dir *peg__dir_close(struct peg__dir *dir);
+
+/*
+ * The name for an id: lowercase letters, digits, - and _ as they are, . but not in front; every
+ * other byte as %xx. So no two ids have one name, also where a file system does not tell A from a,
+ * and no name leads elsewhere. What would be longer than PEG__DIR_NAME is ~ and its SHA-256.
+ * PEG_ENOMEM only.
+ */
+peg_status peg__dir_name(peg_str id, char ret_name[PEG__DIR_NAME + 1]);
+
+/* Keeps others, threads and processes, from changing what stands under a name; shared for those who
+ * only read. */
+peg_status peg__dir_lock(struct peg__dir *dir, const char *name, bool is_shared,
+                         peg_error *reterr) PEG_MUST_USE;
+void peg__dir_unlock(struct peg__dir *dir, const char *name);
+
+/* Replaces NAME.json. On the disk when this returns. */
+peg_status peg__dir_write(struct peg__dir *dir, const char *name, peg_str bytes, peg_error *reterr);
+/* What was read of a file; bytes are freed with peg__free(), and NULL if there is none. */
+struct peg__dir_file {
+    char *bytes; /* NUL-terminated */
+    size_t len;
+    int64_t changed_ms;
+};
+/* Up to max bytes of NAME.json, from its beginning. */
+peg_status peg__dir_read(struct peg__dir *dir, const char *name, size_t max,
+                         struct peg__dir_file *ret_file, peg_error *reterr);
+/* Takes NAME.json away, then NAME.bytes. Silent if there is neither. */
+peg_status peg__dir_remove(struct peg__dir *dir, const char *name, peg_error *reterr);
+/* Calls fn with the NAME of each NAME.json until it fails. */
+peg_status peg__dir_each(struct peg__dir *dir,
+                         peg_status (*fn)(void *user, const char *name, peg_error *reterr),
+                         void *user, peg_error *reterr);
+
+/*
+ * Digests of blocks and bags by their address: what is shared and immutable need not be written to
+ * know what it would be. A reference is held to each, so that the address stays its own; how many
+ * and how large they are is bounded.
+ *
+ * Owned; one thread at a time. A value set to zero is an empty cache.
+ */
+
+struct peg__cached;
+
+struct peg__cache {
+    struct peg__cached *entries; /* open addressing; a power of two of them */
+    size_t capacity;
+    size_t n;
+    uint64_t n_bytes; /* what all of them took in the store */
+    uint64_t round;   /* counts up; what is asked for in a round is kept in it */
+    uint64_t full_in; /* the round in which there was no room left; 0: none */
+};
+
+enum peg__cache_kind { PEG__CACHE_BLOCK, PEG__CACHE_BAG };
+
+/* A new round: a turn is about to be saved or loaded. */
+void peg__cache_start(struct peg__cache *cache);
+/* The digest, or NULL; valid until the cache changes. */
+const unsigned char *peg__cache_find(struct peg__cache *cache, const void *thing);
+/* Takes a reference. Out of memory or full means that it is not remembered. size is what it takes
+ * in the store. */
+void peg__cache_add(struct peg__cache *cache, enum peg__cache_kind kind, const void *thing,
+                    const unsigned char digest[PEG_SHA256_BYTES], size_t size);
+void peg__cache_free(struct peg__cache *cache);
 
 /*
  * The database of a turn store: its schema, its statements, parts and bytes. It knows nothing of
@@ -13,15 +123,6 @@
  * Invariant, at the end of each transaction: what leads to a part finds it, and each part is led
  * to. So whoever sees a digest in the list that a turn has now need not look for the part.
  */
-
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/hash.h"
-#include "base/map.h"
-#include "base/sqlite/sqlite.h"
-#include "pegboard/spool.h"
-#include "turn/store/cache.h"
 
 enum peg__db_sql {
     PEG__DB_FIND_TURN,   /* id: no, data, phase, head, n_blocks */
@@ -64,7 +165,6 @@ struct peg__db {
 };
 
 peg_status peg__db_open(const char *path, struct peg__db **ret_db, peg_error *reterr);
-struct peg__db *peg__db_ref(struct peg__db *db);
 struct peg__db *peg__db_unref(struct peg__db *db);
 
 /* Types of values, one letter each: i int64_t, t peg_str text, b peg_str blob. */

@@ -15,9 +15,24 @@
 #include "base/error.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
-#include "turn/call_match.h"
-#include "turn/file/result.h"
+#include "core/run/run.h"
+#include "turn/file/internal.h"
 #include "json/json.h"
+
+/* What a result has that does not say otherwise; call may be NULL. */
+static peg_str expected_name(const peg_block *call)
+{
+    const peg_str name = call ? peg_block_tool(call) : (peg_str){NULL, 0};
+
+    return name.len && name.len <= PEG_LIMIT_NAME_BYTES ? name : peg__str(PEG__UNNAMED_TOOL);
+}
+
+static peg_str expected_args(const peg_block *call)
+{
+    const peg_str args = call ? peg_block_args(call) : (peg_str){NULL, 0};
+
+    return args.len ? args : peg__str("{}");
+}
 
 static bool is_text(const peg_json *value)
 {
@@ -42,7 +57,7 @@ static const peg_json *not_null(const peg_json *object, const char *name)
     return value && value->kind != PEG_JSON_NULL ? value : NULL;
 }
 
-static struct holds look_at(const peg_json *payload)
+static struct holds inspect_payload(const peg_json *payload)
 {
     const peg_json *media = not_null(payload, "media");
     const peg_json *error = not_null(payload, "error");
@@ -88,13 +103,13 @@ static const peg_json *artifact_kept(const peg_json *payload, const struct holds
 
 bool peg__result_has_rest(const peg_json *payload, const peg_turn_read_options *options)
 {
-    const struct holds holds = look_at(payload);
+    const struct holds holds = inspect_payload(payload);
 
     return is_result_kept(&holds) || is_error_kept(&holds) || artifact_kept(payload, &holds) ||
            peg__artifact_has_rest(holds.artifact, options) || peg__media_has_rest(payload, false);
 }
 
-static void copy(const char *name, const peg_json *value, peg_json_builder *b)
+static void copy_value(const char *name, const peg_json *value, peg_json_builder *b)
 {
     peg_json_add_key(b, peg__str(name));
     peg_json_add_copy(b, value);
@@ -103,14 +118,14 @@ static void copy(const char *name, const peg_json *value, peg_json_builder *b)
 void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options *options,
                            peg_json_builder *b)
 {
-    const struct holds holds = look_at(payload);
+    const struct holds holds = inspect_payload(payload);
 
     if (is_result_kept(&holds))
-        copy("result", holds.result, b);
+        copy_value("result", holds.result, b);
     if (is_error_kept(&holds))
-        copy("error", holds.error, b);
+        copy_value("error", holds.error, b);
     if (artifact_kept(payload, &holds)) {
-        copy("artifact", artifact_kept(payload, &holds), b);
+        copy_value("artifact", artifact_kept(payload, &holds), b);
     } else if (peg__artifact_has_rest(holds.artifact, options)) {
         peg_json_add_key(b, peg__str("artifact"));
         peg__artifact_copy_rest(holds.artifact, options, b);
@@ -170,9 +185,9 @@ static peg_status read_asked(struct making *m)
 
     if (peg__args_read(m->payload, &args, &m->args))
         return m->payload->status;
-    m->def.tool = name.len ? name : peg__expected_name(m->call);
+    m->def.tool = name.len ? name : expected_name(m->call);
     m->has_args = args.len > 0;
-    m->def.args = m->has_args ? args : peg__expected_args(m->call);
+    m->def.args = m->has_args ? args : expected_args(m->call);
     return PEG_OK;
 }
 
@@ -323,7 +338,7 @@ static peg_status read_circumstances(struct making *m, peg_str id)
 }
 
 /* Where the file has what a definition calls otherwise. */
-static const char *place_of(const char *field)
+static const char *find_member_place(const char *field)
 {
     static const struct {
         const char *field;
@@ -340,20 +355,20 @@ static const char *place_of(const char *field)
     return field;
 }
 
-static peg_status refused(struct making *m, peg_status status, const peg_error *error)
+static peg_status report_refused(struct making *m, peg_status status, const peg_error *error)
 {
     char at[sizeof(error->where) + PEG__IN_AT];
 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(m->payload->reterr);
-    snprintf(at, sizeof(at), "%s%s", m->payload->at, place_of(error->where));
+    snprintf(at, sizeof(at), "%s%s", m->payload->at, find_member_place(error->where));
     if (m->payload->reterr)
         *m->payload->reterr = *error;
     return peg__in_refused(status, at, m->payload->reterr);
 }
 
 /* Arguments of the call that a call which succeeded cannot have had are not the record's. */
-static peg_status make(struct making *m, peg_record **ret_record)
+static peg_status make_record(struct making *m, peg_record **ret_record)
 {
     peg_error error = {.where = ""};
     peg_status status = peg_record_new(&m->def, ret_record, &error);
@@ -362,7 +377,7 @@ static peg_status make(struct making *m, peg_record **ret_record)
         m->def.args = peg__str("{}");
         status = peg_record_new(&m->def, ret_record, &error);
     }
-    return status ? m->payload->status = refused(m, status, &error) : PEG_OK;
+    return status ? m->payload->status = report_refused(m, status, &error) : PEG_OK;
 }
 
 peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *payload, peg_str id,
@@ -370,13 +385,178 @@ peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *p
 {
     struct making m = {.how = how,
                        .payload = payload,
-                       .holds = look_at(payload->object),
+                       .holds = inspect_payload(payload->object),
                        .def = {PEG_RECORD_DEF_INIT}};
 
     read_call(&m, id);
     if (!payload->status && !read_asked(&m) && !read_answer(&m, id) && !read_replay(&m) &&
-        !read_circumstances(&m, id) && !make(&m, ret_record) && how->calls)
+        !read_circumstances(&m, id) && !make_record(&m, ret_record) && how->calls)
         peg__call_match_answer(how->calls, m.def.key);
     making_free(&m);
     return payload->status;
+}
+
+/* ---- which call it answers ------------------------------------------------------------- */
+
+/* Adds `call` where a reader would take another one. *ret_call is the call, or NULL. */
+static void add_call(struct peg__payload *payload, const peg_block **ret_call)
+{
+    struct peg__call_match *calls = payload->how->calls;
+    const peg_record *record = peg_block_record(payload->block);
+    const peg_str key = peg_record_key(record);
+    const peg_block *call = calls ? peg__call_match_infer(calls, peg_record_call_id(record)) : NULL;
+
+    if (!calls || !peg__str_eq(key, peg_block_id(call ? call : payload->block))) {
+        peg__fields_string(&payload->fields, "call", key);
+        call = calls ? peg__call_match_find(calls, key) : NULL;
+    }
+    if (calls)
+        peg__call_match_answer(calls, key);
+    *ret_call = call;
+}
+
+/* Would a reader take the arguments of the call for those of the record? */
+static peg_status are_args_of(const peg_block *call, const peg_record *record, peg_str args,
+                              bool *ret_same, peg_error *reterr)
+{
+    peg_str expected = expected_args(call);
+    bool is_usable = true;
+    peg_status status = PEG_OK;
+
+    *ret_same = peg__str_eq(args, expected);
+    if (*ret_same)
+        return PEG_OK;
+    if (!peg_record_is_error(record))
+        status = peg__args_usable(expected, &is_usable, reterr);
+    if (status)
+        return status;
+    if (!is_usable)
+        expected = peg__str("{}");
+    return peg__args_same(args, expected, ret_same, reterr);
+}
+
+static peg_status add_request(struct peg__payload *payload, peg_error *reterr)
+{
+    const peg_record *record = peg_block_record(payload->block);
+    const peg_str text = peg_record_args_text(record);
+    const peg_str args = text.len ? text : peg__str("{}");
+    const peg_block *call;
+    bool is_same = false;
+    peg_status status = PEG_OK;
+
+    add_call(payload, &call);
+    if (!payload->how->calls || !peg__str_eq(peg_record_tool(record), expected_name(call)))
+        peg__fields_string(&payload->fields, "name", peg_record_tool(record));
+    if (payload->how->calls)
+        status = are_args_of(call, record, args, &is_same, reterr);
+    if (!status && !is_same)
+        status = peg__args_fields(args, &payload->args, &payload->fields, reterr);
+    return status;
+}
+
+/* ---- what came of it --------------------------------------------------------------------- */
+
+/* Text stands where the reference has it: in result, or in error. */
+static peg_status add_text_result(struct peg__payload *payload, bool *ret_needs_code,
+                                  peg_error *reterr)
+{
+    const peg_record *record = peg_block_record(payload->block);
+    const bool is_error = peg_record_is_error(record);
+    peg_str text = peg_record_text(record);
+    struct peg__fields *fields = &payload->fields;
+    size_t len = 0;
+    peg_status status;
+
+    if (!peg__utf8_is_valid(text)) {
+        status = peg__bytes_base64(text, &payload->base64, &len, reterr);
+        if (status)
+            return status;
+        peg__fields_string(fields, "text_base64", peg__strn(payload->base64, len));
+        text = (peg_str){NULL, 0};
+    }
+    *ret_needs_code = is_error && !text.len;
+    if (is_error || !text.ptr)
+        peg__fields_null(fields, "result");
+    else
+        peg__fields_string(fields, "result", text);
+    peg__fields_string(fields, "error", is_error && text.len ? text : peg__str(""));
+    return PEG_OK;
+}
+
+static peg_status add_artifact_result(struct peg__payload *payload, peg_error *reterr)
+{
+    const peg_status status = peg__payload_place_artifact(payload, reterr);
+
+    if (status)
+        return status;
+    if (payload->bytes.form == PEG__BYTES_TEXT)
+        peg__fields_string(&payload->fields, "result", payload->bytes.text);
+    else
+        peg__fields_null(&payload->fields, "result");
+    peg__payload_artifact(payload, payload->bytes.form != PEG__BYTES_TEXT);
+    return PEG_OK;
+}
+
+static peg_status add_answer(struct peg__payload *payload, peg_error *reterr)
+{
+    const peg_record *record = peg_block_record(payload->block);
+    bool needs_code = true; /* without text only the code tells a failure */
+    peg_status status = PEG_OK;
+
+    if (peg_record_result_kind(record) == PEG_RESULT_TEXT) {
+        status = add_text_result(payload, &needs_code, reterr);
+    } else {
+        peg__fields_string(&payload->fields, "error", peg__str(""));
+        if (peg_record_artifact(record))
+            status = add_artifact_result(payload, reterr);
+        else
+            peg__fields_null(&payload->fields, "result");
+        peg__payload_media(payload);
+    }
+    if (status || !peg_record_is_error(record))
+        return status;
+    if (needs_code || strcmp(peg_record_code(record), PEG__DEFAULT_CODE) != 0)
+        peg__fields_string(&payload->fields, "code", peg__str(peg_record_code(record)));
+    if (peg__utf8_is_valid(peg__str(peg_record_cause(record))))
+        peg__fields_text(&payload->fields, "cause", peg__str(peg_record_cause(record)));
+    return PEG_OK;
+}
+
+static peg_status add_circumstances(struct peg__fields *fields, const peg_record *record,
+                                    peg_error *reterr)
+{
+    const char *nonce;
+    const peg_status status = peg__record_nonce(record, &nonce, reterr);
+
+    if (status)
+        return status;
+    if (!peg__str_eq(peg_record_handle(record), peg_record_call_id(record)))
+        peg__fields_string(fields, "handle", peg_record_handle(record));
+    peg__fields_true(fields, "trusted", peg_record_is_trusted(record));
+    peg__fields_true(fields, "inline", peg_record_is_inline(record));
+    peg__fields_true(fields, "artifact_tool", peg_record_is_from_artifact_tool(record));
+    peg__fields_integer(fields, "attempts", peg_record_attempts(record));
+    peg__fields_integer(fields, "created_ms", peg_record_created_ms(record));
+    peg__fields_integer(fields, "completed_ms", peg_record_completed_ms(record));
+    peg__fields_integer(fields, "duration_ns", peg_record_duration_ns(record));
+    peg__fields_string(fields, "nonce", peg__str(nonce));
+    if (peg_record_server_data(record))
+        peg__fields_json(fields, "server_data", peg_record_server_data(record));
+    if (peg_record_payload(record))
+        peg__fields_json(fields, "replay", peg_record_payload(record));
+    peg__fields_text(fields, "replay_compatibility",
+                     peg__str(peg_record_replay_compatibility(record)));
+    return PEG_OK;
+}
+
+peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr)
+{
+    const peg_record *record = peg_block_record(payload->block);
+    peg_status status;
+
+    peg__fields_string(&payload->fields, "id", peg_record_call_id(record));
+    status = add_request(payload, reterr);
+    if (!status)
+        status = add_answer(payload, reterr);
+    return status ? status : add_circumstances(&payload->fields, record, reterr);
 }

@@ -13,8 +13,7 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "core/result/result.h"
-#include "turn/file/data_url.h"
-#include "turn/file/media.h"
+#include "turn/file/internal.h"
 
 static const char *const media_names[] = {"base64",     "detail", "file_id",    "filename",
                                           "id",         "kind",   "media_type", "modality_hazard",
@@ -109,7 +108,7 @@ static const char *read_optional(struct peg__in *in, const char *name)
     return text && *text ? text : NULL;
 }
 
-static void fill_in(peg_media_def *def)
+static void fill_missing(peg_media_def *def)
 {
     if (!def->kind)
         def->kind = kind_of_type(def->mime_type);
@@ -169,8 +168,8 @@ static peg_status read_notes(struct peg__in *in, peg_media_note **ret_notes, siz
     return in->status;
 }
 
-static peg_status make(struct peg__in *in, peg_media_def *def, const char *id,
-                       peg_media **ret_media)
+static peg_status make_media(struct peg__in *in, peg_media_def *def, const char *id,
+                             peg_media **ret_media)
 {
     peg_status status;
 
@@ -178,7 +177,7 @@ static peg_status make(struct peg__in *in, peg_media_def *def, const char *id,
         return in->status;
     if (!def->id)
         def->id = id;
-    fill_in(def);
+    fill_missing(def);
     if (!def->reader && !def->uri && !def->file_id)
         return peg__in_fail(in, NULL, "has no bytes: give text, base64, ref, uri or file_id");
     status = peg_media_new(def, ret_media, in->reterr);
@@ -222,7 +221,7 @@ static peg_status read_media(struct peg__in *in, const char *id,
         drop_claims(&def, notes);
     def.notes = notes;
     def.reader = reader;
-    return make(in, &def, id, ret_media);
+    return make_media(in, &def, id, ret_media);
 }
 
 /* ---- the reference's images -------------------------------------------------------------- */
@@ -332,7 +331,7 @@ static peg_status read_image(struct peg__in *in, const char *id,
         return in->status;
     if (!def.mime_type)
         def.mime_type = type_of_bytes(def.reader);
-    return make(in, &def, id, ret_media);
+    return make_media(in, &def, id, ret_media);
 }
 
 /* ---- lists ------------------------------------------------------------------------------- */
@@ -544,4 +543,101 @@ void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_bui
     if (has_images)
         copy_list_rest(list_of(payload, "images"), true, b);
     peg_json_close(b);
+}
+
+/* ---- media ------------------------------------------------------------------------- */
+
+static peg_status write_note(const peg_media_note *note, peg_json_builder *b, peg_error *reterr)
+{
+    struct peg__fields fields = {0};
+    peg_status status;
+
+    peg__fields_true(&fields, "derived", note->is_derived);
+    peg__fields_string(&fields, "name", peg__str(note->name));
+    peg__fields_string(&fields, "text", peg__str(note->text));
+    peg__fields_string(&fields, "trust_tier", peg__str(peg_trust_tier_name(note->tier)));
+    status = peg__fields_write(&fields, b, reterr);
+    peg__fields_free(&fields);
+    return status;
+}
+
+static peg_status write_notes(const void *self, peg_json_builder *b, peg_error *reterr)
+{
+    const peg_media *media = self;
+    peg_status status = PEG_OK;
+
+    peg_json_open_array(b);
+    for (size_t i = 0; i < peg_media_n_notes(media) && !status; i++)
+        status = write_note(peg_media_note_at(media, i), b, reterr);
+    peg_json_close(b);
+    return status;
+}
+
+static void add_media_fields(const peg_media *media, struct peg__fields *fields)
+{
+    peg__fields_string(fields, "id", peg__str(peg_media_id(media)));
+    peg__fields_string(fields, "kind", peg__str(peg_media_kind_name(peg_media_kind_of(media))));
+    peg__fields_string(fields, "media_type", peg__str(peg_media_mime_type(media)));
+    peg__fields_string(fields, "filename", peg__str(peg_media_filename(media)));
+    peg__fields_string(fields, "trust_tier", peg__str(peg_trust_tier_name(peg_media_tier(media))));
+    peg__fields_string(fields, "modality_hazard",
+                       peg__str(peg_media_hazard_name(peg_media_hazard_of(media))));
+    peg__fields_text(fields, "source", peg__str(peg_media_source(media)));
+    peg__fields_text(fields, "uri", peg__str(peg_media_uri(media)));
+    peg__fields_text(fields, "file_id", peg__str(peg_media_file_id(media)));
+    peg__fields_text(fields, "detail", peg__str(peg_media_detail(media)));
+    if (peg_media_n_notes(media))
+        peg__fields_made(fields, "notes", write_notes, media);
+}
+
+static peg_status write_media(const peg_media *media, const peg_turn_write_options *options,
+                              const peg_json *rest, peg_json_builder *b, peg_error *reterr)
+{
+    struct peg__fields fields = {0};
+    struct peg__bytes bytes = {0};
+    peg_status status = PEG_OK;
+
+    add_media_fields(media, &fields);
+    if (peg_media_has_bytes(media)) {
+        status = peg__bytes_place(peg_media_reader(media), options, &bytes, reterr);
+        if (!status)
+            peg__bytes_fields(&bytes, &fields);
+    }
+    if (!status) {
+        peg__fields_members(&fields, rest);
+        status = peg__fields_write(&fields, b, reterr);
+    }
+    peg__bytes_free(&bytes);
+    peg__fields_free(&fields);
+    return status;
+}
+
+peg_status peg__media_file_write(const void *self, peg_json_builder *b, peg_error *reterr)
+{
+    const struct peg__media_list *list = self;
+    peg_status status = PEG_OK;
+
+    peg_json_open_array(b);
+    for (size_t i = 0; i < peg_block_n_media(list->block) && !status; i++)
+        status = write_media(peg_block_media(list->block, i), list->options,
+                             list->rest ? peg_json_at(list->rest, i) : NULL, b, reterr);
+    peg_json_close(b);
+    return status;
+}
+
+/* ---- artifacts --------------------------------------------------------------------- */
+
+peg_status peg__artifact_file_write(const void *self, peg_json_builder *b, peg_error *reterr)
+{
+    const struct peg__artifact_out *artifact = self;
+    struct peg__fields fields = {0};
+    peg_status status;
+
+    peg__fields_string(&fields, "kind", peg__str(artifact->kind));
+    if (artifact->bytes)
+        peg__bytes_fields(artifact->bytes, &fields);
+    peg__fields_members(&fields, artifact->rest);
+    status = peg__fields_write(&fields, b, reterr);
+    peg__fields_free(&fields);
+    return status;
 }

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PEG_TURN_FILE_INTERNAL_H
+#define PEG_TURN_FILE_INTERNAL_H
+
+/* Reading and writing turn files: what the files of this room share. */
+
+#include "base/arena.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "pegboard/json.h"
+#include "pegboard/reader.h"
+#include "pegboard/turn.h"
+#include "pegboard/turn_file.h"
+#include "turn/file/file.h"
+
+/*
+ * Which call a result answers when it only tells the provider's call id, which may repeat: the
+ * first one before it with that id that has no answer yet, else the last one. Writers leave out
+ * what readers find out this way, so both go through here, block by block in order.
+ *
+ * Owned; the blocks are borrowed.
+ */
+
+struct peg__call_match {
+    struct peg__map by_call_id;  /* -> chain */
+    struct peg__map by_block_id; /* -> entry */
+    struct peg__arena arena;
+};
+
+#define PEG__CALL_MATCH                                                                            \
+    {                                                                                              \
+        .by_call_id = PEG__MAP(PEG_LIMIT_TURN_BLOCKS),                                             \
+        .by_block_id = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)                                             \
+    }
+
+/* A call block, which outlives the match. PEG_ENOMEM. */
+peg_status peg__call_match_add(struct peg__call_match *match, const peg_block *call) PEG_MUST_USE;
+/* The call that a result with this call id would answer, or NULL. */
+const peg_block *peg__call_match_infer(struct peg__call_match *match, peg_str call_id);
+/* The call block of an id, or NULL. */
+const peg_block *peg__call_match_find(const struct peg__call_match *match, peg_str block_id);
+/* There is a result for the call block of this id, if there is one. */
+void peg__call_match_answer(struct peg__call_match *match, peg_str block_id);
+void peg__call_match_free(struct peg__call_match *match);
+
+/*
+ * The members of an object, gathered in any order and written in the order of their names, so that
+ * the same thing has the same bytes however it came about. Names and values are borrowed. Running
+ * out of memory sticks and is told when they are written.
+ *
+ * Owned; starts as {0}.
+ */
+
+/* Adds one value to the builder. */
+typedef peg_status (*peg__field_fn)(const void *self, peg_json_builder *b, peg_error *reterr);
+
+struct peg__field {
+    peg_str name;
+    enum {
+        PEG__FIELD_STRING,
+        PEG__FIELD_INTEGER,
+        PEG__FIELD_BOOL,
+        PEG__FIELD_JSON, /* sorted at every level; NULL is null */
+        PEG__FIELD_MADE, /* by a function */
+    } type;
+    union {
+        peg_str string;
+        int64_t integer;
+        bool truth;
+        const peg_json *json;
+        struct {
+            peg__field_fn make;
+            const void *self;
+        } made;
+    } u;
+};
+
+struct peg__fields {
+    struct peg__field *items;
+    size_t n;
+    size_t capacity;
+    bool is_out_of_memory;
+};
+
+void peg__fields_string(struct peg__fields *fields, const char *name, peg_str string);
+/* Nothing if the string is empty. */
+void peg__fields_text(struct peg__fields *fields, const char *name, peg_str string);
+/* Nothing if it is 0. */
+void peg__fields_integer(struct peg__fields *fields, const char *name, int64_t integer);
+/* Nothing if it is false. */
+void peg__fields_true(struct peg__fields *fields, const char *name, bool truth);
+void peg__fields_bool(struct peg__fields *fields, const char *name, bool truth);
+void peg__fields_null(struct peg__fields *fields, const char *name);
+void peg__fields_json(struct peg__fields *fields, const char *name, const peg_json *value);
+void peg__fields_made(struct peg__fields *fields, const char *name, peg__field_fn make,
+                      const void *self);
+/* Every member of an object, each in place of a field of its name. Nothing if
+ * there is no object. */
+void peg__fields_members(struct peg__fields *fields, const peg_json *object);
+
+/* One member, by its key, in place of one of the first n_before fields. */
+void peg__fields_member(struct peg__fields *fields, const peg_json *key, size_t n_before);
+
+/* Adds an object with all of them. What a function fails with, PEG_ELIMIT, PEG_ENOMEM. */
+peg_status peg__fields_write(struct peg__fields *fields, peg_json_builder *b, peg_error *reterr);
+/* The same into an object that is open. */
+peg_status peg__fields_write_members(struct peg__fields *fields, peg_json_builder *b,
+                                     peg_error *reterr);
+void peg__fields_free(struct peg__fields *fields);
+
+/*
+ * Members of an object in a file. The first thing that is wrong sticks: later reads give nothing,
+ * and `status` tells it once at the end. Members that are null count as missing.
+ *
+ * Value; borrows all.
+ */
+
+struct peg__in {
+    const peg_json *object;
+    const char *at; /* where it stands: a pointer such as "/payload/media/3" */
+    bool is_strict;
+    peg_status status;
+    peg_error *reterr;
+};
+
+/* Room for what `at` points to. */
+enum { PEG__IN_AT = 96 };
+
+/* PEG_EPARSE (E_TURN_FORMAT) at a member, or at the object itself if name is NULL. */
+peg_status peg__in_fail(struct peg__in *in, const char *name, const char *fmt, ...)
+    PEG_PRINTF(3, 4);
+
+/* NULL if it is missing. */
+const peg_json *peg__in_any(const struct peg__in *in, const char *name);
+const peg_json *peg__in_object(struct peg__in *in, const char *name);
+const peg_json *peg__in_array(struct peg__in *in, const char *name);
+/* ptr is NULL if it is missing; NUL-terminated. */
+peg_str peg__in_string(struct peg__in *in, const char *name);
+/* The same without NULs in it; NULL if it is missing. */
+const char *peg__in_cstring(struct peg__in *in, const char *name);
+/* 0 if it is missing. */
+int64_t peg__in_integer(struct peg__in *in, const char *name, int64_t most);
+/* False if it is missing. */
+bool peg__in_bool(struct peg__in *in, const char *name);
+
+/* Is a name in a list that ends in NULL? */
+bool peg__in_list(const char *const *list, peg_str name);
+/* Fails if it is strict and has a member that is not in the list. */
+void peg__in_only(struct peg__in *in, const char *const *list);
+/* Are there members that are not in the list? */
+bool peg__in_has_others(const peg_json *object, const char *const *list);
+/* Adds these members to an object that the builder has open. */
+void peg__in_copy_others(const peg_json *object, const char *const *list, peg_json_builder *b);
+
+/* Puts a pointer before `where` of an error. */
+void peg__in_below(peg_error *reterr, const char *at);
+/* What a definition was refused with, as an error of the file: `where` becomes `at`. PEG_ELIMIT and
+ * PEG_ENOMEM stay. */
+peg_status peg__in_refused(peg_status status, const char *at, peg_error *reterr);
+
+/*
+ * Arguments in a file: `args` is the object where the text is one, else the text itself as a
+ * string, however broken; `args_base64` is a text that is no UTF-8.
+ */
+
+/* What fields borrow from. Owned; starts as {0}. */
+struct peg__args_out {
+    peg_json_doc *doc;
+    char *base64;
+};
+/* Adds `args` or `args_base64`, nothing if the text is empty. PEG_ENOMEM. */
+peg_status peg__args_fields(peg_str text, struct peg__args_out *out, struct peg__fields *fields,
+                            peg_error *reterr) PEG_MUST_USE;
+void peg__args_out_free(struct peg__args_out *out);
+
+/* Are they written as the same? Objects are compared by value, other texts by bytes. PEG_ENOMEM. */
+peg_status peg__args_same(peg_str a, peg_str b, bool *ret_same, peg_error *reterr) PEG_MUST_USE;
+/* Can a call that succeeded have them? PEG_ENOMEM. */
+peg_status peg__args_usable(peg_str text, bool *ret_usable, peg_error *reterr) PEG_MUST_USE;
+
+/* The text; ptr NULL if there is none. *ret_owned is its memory, freed with peg__free(), or NULL.
+ */
+peg_status peg__args_read(struct peg__in *payload, peg_str *ret_text,
+                          char **ret_owned) PEG_MUST_USE;
+
+/*
+ * The bytes of artifacts and media in a file: in its text while they are few, else in a spool store
+ * under "sha256-" and their digest, and in the text a reference to there.
+ */
+
+/* How bytes are written. Owned, but the text may be borrowed from the reader. */
+struct peg__bytes {
+    enum {
+        PEG__BYTES_TEXT,
+        PEG__BYTES_BASE64,
+        PEG__BYTES_REF,
+    } form;
+    peg_str text; /* as it is, or in base 64 */
+    struct peg__bytes_ref ref;
+    char *owned; /* the text's; NULL: it is the reader's */
+};
+
+/* Decides, and puts what does not fit into the text into the store. PEG_ELIMIT (E_TURN_BYTES), what
+ * reader and store fail with, PEG_ENOMEM. */
+peg_status peg__bytes_place(peg_reader *reader, const peg_turn_write_options *options,
+                            struct peg__bytes *ret_bytes, peg_error *reterr) PEG_MUST_USE;
+/* Adds the member text, base64 or ref; the bytes must outlive the fields. */
+void peg__bytes_fields(const struct peg__bytes *bytes, struct peg__fields *fields);
+void peg__bytes_free(struct peg__bytes *bytes);
+
+/* A text in base 64, freed with peg__free(); ret_len may be NULL. PEG_ENOMEM. */
+peg_status peg__bytes_base64(peg_str bytes, char **ret_text, size_t *ret_len,
+                             peg_error *reterr) PEG_MUST_USE;
+
+/* data: URLs of RFC 2397: bytes that stand in the URL itself. */
+
+/* Owned. */
+struct peg__data_url {
+    peg_reader *reader;
+    char type[128]; /* without parameters; "" if there is none */
+};
+
+/* Starts with "data:". PEG_EPARSE if it is none, PEG_ENOMEM. */
+peg_status peg__data_url_read(const char *url, struct peg__data_url *ret_data,
+                              peg_error *reterr) PEG_MUST_USE;
+void peg__data_url_free(struct peg__data_url *data);
+
+/* Media and artifacts in a file: docs/turn-format.md has their members. */
+
+/* ---- writing ---------------------------------------------------------------------- */
+
+/* Value; borrows all. */
+struct peg__media_list {
+    const peg_block *block;
+    const peg_turn_write_options *options;
+    const peg_json *rest; /* an array: for each media the members of its file to write; or NULL */
+};
+/* Adds an array: a peg__field_fn over a peg__media_list. */
+peg_status peg__media_file_write(const void *self, peg_json_builder *b, peg_error *reterr);
+
+/* Value; borrows all. */
+struct peg__artifact_out {
+    const char *kind;
+    const struct peg__bytes *bytes; /* NULL: they stand elsewhere */
+    const peg_json *rest;           /* members of its file to write; or NULL */
+};
+/* Adds an object: a peg__field_fn over a peg__artifact_out. */
+peg_status peg__artifact_file_write(const void *self, peg_json_builder *b, peg_error *reterr);
+
+/* ---- reading ---------------------------------------------------------------------- */
+
+/* Owned. */
+struct peg__media_in {
+    peg_media **items;
+    size_t n;
+};
+void peg__media_in_free(struct peg__media_in *media);
+
+/* The member `media` of a payload, and `images` behind it where the kind of block has these; none
+ * is fine. The block's id names media that have no id. */
+peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool has_images,
+                                const peg_turn_read_options *options,
+                                struct peg__media_in *ret_media) PEG_MUST_USE;
+/* The members of these that nobody here knows or can express: has_rest tells whether there are any,
+ * the other adds the array for peg__media_list. */
+bool peg__media_has_rest(const peg_json *payload, bool has_images);
+void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_builder *b);
+
+/* An artifact, from the object that describes it; `text` are its bytes if it does not have them
+ * itself (ptr NULL: none). */
+peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
+                                   const peg_turn_read_options *options,
+                                   peg_artifact **ret_artifact) PEG_MUST_USE;
+bool peg__artifact_has_rest(const peg_json *artifact, const peg_turn_read_options *options);
+void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_options *options,
+                             peg_json_builder *b);
+
+/* The bytes of an object's text, base64 or ref; *ret_reader is NULL if it has none of them. */
+peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *options,
+                           peg_reader **ret_reader) PEG_MUST_USE;
+/* A reader over what is written in base 64; fails at the member. */
+peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
+                             peg_reader **ret_reader) PEG_MUST_USE;
+
+/* The tier of that name, or PEG_TIER_UNSET. */
+peg_trust_tier peg__trust_tier_named(peg_str name);
+
+/* The payload of a result: a record, as far as its call does not tell it already. */
+
+/* The payload of a block while it is written. Owned; see peg__payload_free(). */
+struct peg__payload {
+    const struct peg__block_write *how;
+    const peg_block *block;
+    const peg_json *rest; /* members of its file that go before ours, or NULL */
+    struct peg__fields fields;
+    struct peg__args_out args;
+    struct peg__bytes bytes; /* of the artifact */
+    struct peg__artifact_out artifact;
+    struct peg__media_list media;
+    char *base64; /* of a text that is no UTF-8 */
+};
+
+/* Adds the fields `media` and `artifact`. An artifact's bytes have been placed before. */
+void peg__payload_media(struct peg__payload *payload);
+void peg__payload_artifact(struct peg__payload *payload, bool has_bytes);
+peg_status peg__payload_place_artifact(struct peg__payload *payload,
+                                       peg_error *reterr) PEG_MUST_USE;
+
+peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr) PEG_MUST_USE;
+
+/* Makes the record of a result block with this id. */
+peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *payload, peg_str id,
+                            peg_record **ret_record) PEG_MUST_USE;
+/* What of its payload cannot be expressed by a record. */
+bool peg__result_has_rest(const peg_json *payload, const peg_turn_read_options *options);
+void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options *options,
+                           peg_json_builder *b);
+
+/* The code of a failure that does not say. */
+#define PEG__DEFAULT_CODE "E_TOOL_DOWNSTREAM_ERROR"
+
+#endif
