@@ -7,7 +7,7 @@
  *   prepare, before a call -> begin, when its handler is about to run -> end, with its result
  *
  * Everything that can fail comes before the handler. A result that cannot be kept leaves its call
- * marked as begun, so that the next run does not repeat it (dispatch_left.c).
+ * marked as begun, so that the next run does not repeat it (dispatch_calls.c).
  */
 
 #include "base/error.h"
