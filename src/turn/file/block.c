@@ -42,11 +42,6 @@ const char *peg__block_file_kind(peg_block_kind kind)
     return kind_names[kind].kind;
 }
 
-static const char *file_role(peg_block_kind kind)
-{
-    return kind_names[kind].role;
-}
-
 static bool is_kind_name(peg_str text, const char *name)
 {
     if (text.len != strlen(name))
@@ -535,14 +530,6 @@ static void copy_rest(const struct reading *r, peg_json_builder *b)
     }
 }
 
-static void copy_text(const char *name, peg_str text, peg_json_builder *b)
-{
-    if (!text.ptr)
-        return;
-    peg_json_add_key(b, peg__str(name));
-    peg_json_add_string(b, text);
-}
-
 static peg_status keep_members(struct reading *r)
 {
     const bool has_others = peg__in_has_others(r->in.object, block_names);
@@ -554,8 +541,8 @@ static peg_status keep_members(struct reading *r)
     b = peg_json_builder_new();
     peg_json_open_object(b);
     if (r->is_foreign)
-        copy_text("kind", r->kind_text, b);
-    copy_text("role", r->kept_role, b);
+        add_string(b, "kind", r->kind_text);
+    add_string(b, "role", r->kept_role);
     if (keeps_rest) {
         peg_json_add_key(b, peg__str("payload"));
         peg_json_open_object(b);
@@ -607,7 +594,7 @@ static peg_status read_head(struct reading *r)
 static peg_status read_role(struct reading *r)
 {
     const peg_str role = peg__in_string(&r->in, "role");
-    const char *ours = r->is_foreign ? "" : file_role(r->kind);
+    const char *ours = r->is_foreign ? "" : kind_names[r->kind].role;
 
     if (r->in.status || peg__str_is_blank(role) || peg__str_is(role, ours))
         return r->in.status;
