@@ -7,6 +7,7 @@
  * unpacked; taken for gzip, they unpack within the limit or not at all.
  */
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "fuzz.h"
 #include "grpc/message.h"
@@ -88,11 +89,31 @@ static void check_pieces(peg_str wire, enum grpc_encoding encoding, size_t piece
     peg__buf_free(&told);
 }
 
+/* All of it in one piece; a failure leaves `out` as it was. */
+static peg_status gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_error *reterr)
+{
+    const size_t len = out->len;
+    struct grpc_inflater *inflater = grpc_inflater_new(max < out->max - len ? max : out->max - len);
+    peg_status status;
+
+    if (!inflater)
+        return peg__fail_nomem(reterr);
+    status = grpc_inflater_feed(inflater, bytes, true, out, reterr);
+    grpc_inflater_free(inflater);
+    if (status) {
+        out->len = len;
+        out->status = PEG_OK;
+        if (out->ptr)
+            out->ptr[len] = '\0';
+    }
+    return status;
+}
+
 static void check_gunzip(peg_str bytes)
 {
     struct peg__buf out = PEG__BUF(MAX_TOLD);
     peg_error error;
-    const peg_status status = grpc_gunzip(bytes, MAX_MESSAGE, &out, &error);
+    const peg_status status = gunzip(bytes, MAX_MESSAGE, &out, &error);
 
     REQUIRE(out.len <= MAX_MESSAGE && out.capacity <= 2 * MAX_MESSAGE, "%zu bytes", out.capacity);
     REQUIRE(!status || out.len == 0, "a failure adds nothing");
@@ -107,7 +128,7 @@ static void check_there_and_back(peg_str bytes)
     struct peg__buf out = PEG__BUF(MAX_TOLD);
 
     REQUIRE(grpc_gzip(bytes, &packed, NULL) == PEG_OK, "anything can be packed");
-    REQUIRE(grpc_gunzip(peg__buf_view(&packed), bytes.len, &out, NULL) == PEG_OK, "and unpacked");
+    REQUIRE(gunzip(peg__buf_view(&packed), bytes.len, &out, NULL) == PEG_OK, "and unpacked");
     REQUIRE(peg__str_eq(peg__buf_view(&out), bytes), "and is the same");
     peg__buf_free(&packed);
     peg__buf_free(&out);

@@ -66,25 +66,18 @@ struct grpc_inflater {
     bool is_done;
 };
 
-static bool start_inflating(struct grpc_inflater *inflater, size_t max)
-{
-    *inflater = (struct grpc_inflater){
-        .z = {.zalloc = alloc_for_zlib, .zfree = free_for_zlib},
-        .max = max,
-        .left = max,
-    };
-    return inflateInit2(&inflater->z, MAX_WINDOW_BITS + GZIP_FORMAT) == Z_OK;
-}
-
 struct grpc_inflater *grpc_inflater_new(size_t max)
 {
     struct grpc_inflater *inflater = peg__alloc(sizeof(*inflater));
 
-    if (inflater && !start_inflating(inflater, max)) {
-        peg__free(inflater);
+    if (!inflater)
         return NULL;
-    }
-    return inflater;
+    *inflater = (struct grpc_inflater){
+        .z = {.zalloc = alloc_for_zlib, .zfree = free_for_zlib}, .max = max, .left = max};
+    if (inflateInit2(&inflater->z, MAX_WINDOW_BITS + GZIP_FORMAT) == Z_OK)
+        return inflater;
+    peg__free(inflater);
+    return NULL;
 }
 
 struct grpc_inflater *grpc_inflater_free(struct grpc_inflater *inflater)
@@ -108,15 +101,15 @@ static size_t told_rest(const struct grpc_inflater *inflater, peg_str last_piece
     return least(told, last_piece.len * MAX_RATIO);
 }
 
-/* Room for `step` bytes more, but not beyond the maximum. */
+/* Reserves `step` bytes more, but not beyond the maximum. */
 static bool reserve_output(const struct grpc_inflater *inflater, size_t step, struct peg__buf *out)
 {
     return peg__buf_reserve(out, least(step < MIN_STEP ? MIN_STEP : step, inflater->left));
 }
 
-/* What `out` has room for, and if it is full, as much again as there is: the memory is never more
- * than twice what came. */
-static bool find_room(struct grpc_inflater *inflater, struct peg__buf *out)
+/* The free capacity of `out`, and if it is full, as much again as there is: the memory is never
+ * more than twice what came. */
+static bool find_capacity(struct grpc_inflater *inflater, struct peg__buf *out)
 {
     if (out->capacity <= out->len + 1 &&
         !reserve_output(inflater, inflater->max - inflater->left, out))
@@ -127,7 +120,7 @@ static bool find_room(struct grpc_inflater *inflater, struct peg__buf *out)
     return true;
 }
 
-/* What zlib's result means; PEG_ESTATE: go on, with more room. Z_FINISH does not say that the
+/* What zlib's result means; PEG_ESTATE: go on, with more capacity. Z_FINISH does not say that the
  * input ends here, only that a member which is whole at once needs no window. */
 static peg_status inflate_some(struct grpc_inflater *inflater)
 {
@@ -164,14 +157,14 @@ static peg_status inflate_piece(struct grpc_inflater *inflater, struct peg__buf 
     peg_status status = PEG_ESTATE;
 
     while (status == PEG_ESTATE && inflater->left > 0) {
-        size_t room;
+        size_t capacity;
 
-        if (!find_room(inflater, out))
+        if (!find_capacity(inflater, out))
             return PEG_ENOMEM;
-        room = inflater->z.avail_out;
+        capacity = inflater->z.avail_out;
         status = inflate_some(inflater);
-        out->len += room - inflater->z.avail_out;
-        inflater->left -= room - inflater->z.avail_out;
+        out->len += capacity - inflater->z.avail_out;
+        inflater->left -= capacity - inflater->z.avail_out;
     }
     return status == PEG_ESTATE ? inflate_nothing(inflater) : status;
 }
@@ -202,28 +195,6 @@ peg_status grpc_inflater_feed(struct grpc_inflater *inflater, peg_str piece, boo
     return status ? fail_gzip(status, inflater->max, reterr) : PEG_OK;
 }
 
-peg_status grpc_gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_error *reterr)
-{
-    const struct peg__buf before = *out;
-    struct grpc_inflater inflater;
-    peg_status status = out->status;
-
-    max = least(max, out->max - out->len);
-    if (status)
-        return fail_gzip(status, max, reterr);
-    if (!start_inflating(&inflater, max))
-        return peg__fail_nomem(reterr);
-    status = grpc_inflater_feed(&inflater, bytes, true, out, reterr);
-    inflateEnd(&inflater.z);
-    if (!status)
-        return PEG_OK;
-    out->len = before.len;
-    out->status = before.status;
-    if (out->ptr)
-        out->ptr[out->len] = '\0';
-    return status;
-}
-
 /* ---- packing -------------------------------------------------------------------------------- */
 
 /* zlib clears and allocates 270 KB for the largest window; small messages need less. */
@@ -238,18 +209,18 @@ static int window_bits(size_t len)
 
 static peg_status deflate_all(z_stream *z, size_t len, struct peg__buf *out)
 {
-    const size_t room = least(deflateBound(z, (uLong)len), out->max - out->len);
-    char *to = peg__buf_reserve(out, room);
+    const size_t capacity = least(deflateBound(z, (uLong)len), out->max - out->len);
+    char *to = peg__buf_reserve(out, capacity);
     int result;
 
     if (!to)
         return PEG_ENOMEM;
     z->next_out = (Bytef *)to;
-    z->avail_out = (uInt)room;
+    z->avail_out = (uInt)capacity;
     result = deflate(z, Z_FINISH);
     if (result != Z_STREAM_END)
         return PEG_ELIMIT;
-    out->len += room - z->avail_out;
+    out->len += capacity - z->avail_out;
     out->ptr[out->len] = '\0';
     return PEG_OK;
 }

@@ -69,16 +69,13 @@ enum { GRPC_INFLATER_BYTES = 40 << 10 };
 /* NULL: out of memory. All pieces together may unpack to `max` bytes. */
 struct grpc_inflater *grpc_inflater_new(size_t max);
 struct grpc_inflater *grpc_inflater_free(struct grpc_inflater *inflater);
-/* Appends to `out`, which must take `max` bytes and be the same for all pieces. Fails as
- * grpc_gunzip(), as soon as a piece shows it. After a failure `out` is of no use, and nothing may
- * be fed. */
+/* Appends to `out`, which must take `max` bytes and be the same for all pieces. PEG_EPARSE
+ * (E_GRPC_FRAME): no gzip, cut off, a wrong checksum, or bytes behind it, such as a second member.
+ * PEG_ELIMIT (E_MESSAGE_TOO_LARGE): more than `max` bytes. PEG_ENOMEM. After a failure `out` is of
+ * no use, and nothing may be fed. */
 peg_status grpc_inflater_feed(struct grpc_inflater *inflater, peg_str piece, bool is_last,
                               struct peg__buf *out, peg_error *reterr);
 
-/* Appends to `out`. PEG_EPARSE (E_GRPC_FRAME): no gzip, cut off, a wrong checksum, or bytes behind
- * it, such as a second member. PEG_ELIMIT (E_MESSAGE_TOO_LARGE): more than `max` bytes, or than
- * `out` takes; no more is ever held. PEG_ENOMEM. A failure leaves `out` as it was. */
-peg_status grpc_gunzip(peg_str bytes, size_t max, struct peg__buf *out, peg_error *reterr);
 /* Appends to `out`, fast rather than small. PEG_ELIMIT (E_MESSAGE_TOO_LARGE): `out` does not take
  * it. PEG_ENOMEM. A failure leaves `out` as it was. */
 peg_status grpc_gzip(peg_str bytes, struct peg__buf *out, peg_error *reterr);

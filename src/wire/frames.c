@@ -58,14 +58,3 @@ void wire_chunks_free(struct wire_chunks *chunks)
     peg__buf_free(&chunks->bytes);
     *chunks = (struct wire_chunks){0};
 }
-
-bool wire_chunk_next(peg_str *rest, peg_str *ret_chunk)
-{
-    const size_t n =
-        rest->len < PEG_LIMIT_GATEWAY_CHUNK_BYTES ? rest->len : PEG_LIMIT_GATEWAY_CHUNK_BYTES;
-
-    *ret_chunk = peg__strn(rest->ptr, n);
-    if (n)
-        *rest = peg__str_from(*rest, n);
-    return rest->len > 0;
-}

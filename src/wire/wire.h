@@ -95,9 +95,6 @@ peg_status wire_chunks_add(struct wire_chunks *chunks, peg_str chunk, peg_error 
 peg_str wire_chunks_view(const struct wire_chunks *chunks);
 void wire_chunks_free(struct wire_chunks *chunks);
 
-/* Takes the next chunk off *rest; true if more follow. An empty text is one empty chunk. */
-bool wire_chunk_next(peg_str *rest, peg_str *ret_chunk);
-
 /* ---- name ---------------------------------------------------------------------------------- */
 
 /* What comes from outside and becomes part of a key, a path or a line of a log. */
@@ -129,7 +126,5 @@ enum { WIRE_TIME_TEXT = 32 };
  * 9999. */
 void wire_time_print(int64_t unix_ms, char ret_text[WIRE_TIME_TEXT]);
 void wire_time_print_ms(int64_t unix_ms, char ret_text[WIRE_TIME_TEXT]);
-/* Reads what these write, and any other offset and fraction. False if it is none. */
-bool wire_time_parse(peg_str text, int64_t *ret_unix_ms);
 
 #endif

@@ -24,11 +24,6 @@ const struct grpc_metadata *grpc_call_metadata(const struct grpc_call *call)
     return &call->stream.head.metadata;
 }
 
-peg_str grpc_call_authority(const struct grpc_call *call)
-{
-    return call->stream.head.authority;
-}
-
 int64_t grpc_call_deadline_ns(const struct grpc_call *call)
 {
     return call->deadline_ns;

@@ -53,7 +53,6 @@ const struct grpc_method *grpc_call_method(const struct grpc_call *call);
 const struct grpc_metadata *grpc_call_metadata(const struct grpc_call *call);
 /* Within on_message: did the message come compressed? */
 bool grpc_call_was_compressed(const struct grpc_call *call);
-peg_str grpc_call_authority(const struct grpc_call *call);
 /* The moment at which the client gives up, or NET_NEVER. */
 int64_t grpc_call_deadline_ns(const struct grpc_call *call);
 /* The peer: its address, whether it is this machine, its user (false: no unix socket), the name in
