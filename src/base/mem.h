@@ -63,12 +63,28 @@ static inline void peg__refs_take(atomic_uint *n_refs)
     atomic_fetch_add_explicit(n_refs, 1, memory_order_relaxed);
 }
 
-/* True if it was the last one. Whoever has the only reference has nobody to count against: that
- * saves a locked instruction, of which a call would otherwise make a dozen. */
+/* True if it was the last one. The only reference needs no locked instruction, of which a call
+ * would otherwise make a dozen. */
 static inline bool peg__refs_drop(atomic_uint *n_refs)
 {
     return atomic_load_explicit(n_refs, memory_order_acquire) == 1 ||
            atomic_fetch_sub_explicit(n_refs, 1, memory_order_acq_rel) == 1;
 }
+
+/* Defines TYPE_ref(), which takes a reference and returns its argument; NULL is allowed. */
+#define PEG__DEFINE_REF(type)                                                                      \
+    type *type##_ref(type *object)                                                                 \
+    {                                                                                              \
+        if (object)                                                                                \
+            peg__refs_take(&object->n_refs);                                                       \
+        return object;                                                                             \
+    }
+
+/* Defines a public function that returns a member of an opaque struct. */
+#define PEG__DEFINE_GETTER(result, function, type, member)                                         \
+    result function(const type *object)                                                            \
+    {                                                                                              \
+        return object->member;                                                                     \
+    }
 
 #endif

@@ -86,12 +86,7 @@ peg_status peg_artifact_new(const peg_artifact_kind *kind, peg_reader *reader,
     return peg__artifact_new(kind, reader, ret_artifact, reterr);
 }
 
-peg_artifact *peg_artifact_ref(peg_artifact *artifact)
-{
-    if (artifact)
-        atomic_fetch_add_explicit(&artifact->n_refs, 1, memory_order_relaxed);
-    return artifact;
-}
+PEG__DEFINE_REF(peg_artifact)
 
 /* The kind whose parse makes what is handed out: there is at most one in a chain. */
 static const peg_artifact_kind *kind_that_parses(const peg_artifact_kind *kind)
@@ -123,15 +118,8 @@ peg_artifact *peg_artifact_unref(peg_artifact *artifact)
     return NULL;
 }
 
-const peg_artifact_kind *peg_artifact_kind_of(const peg_artifact *artifact)
-{
-    return artifact->kind;
-}
-
-peg_reader *peg_artifact_reader(const peg_artifact *artifact)
-{
-    return artifact->reader;
-}
+PEG__DEFINE_GETTER(const peg_artifact_kind *, peg_artifact_kind_of, peg_artifact, kind)
+PEG__DEFINE_GETTER(peg_reader *, peg_artifact_reader, peg_artifact, reader)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 

@@ -54,7 +54,7 @@ struct set {
 
 static struct set *set_unref(struct set *set)
 {
-    if (!set || atomic_fetch_sub_explicit(&set->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!set || !peg__refs_drop(&set->n_refs))
         return NULL;
     PEG__MAP_EACH(&set->artifacts, entry)
     {

@@ -94,12 +94,7 @@ peg_status peg_cancel_new(peg_cancel *parent, peg_cancel **ret_cancel, peg_error
     return PEG_OK;
 }
 
-peg_cancel *peg_cancel_ref(peg_cancel *cancel)
-{
-    if (cancel)
-        atomic_fetch_add_explicit(&cancel->n_refs, 1, memory_order_relaxed);
-    return cancel;
-}
+PEG__DEFINE_REF(peg_cancel)
 
 /* Lock and condition were made without the system and have nothing to give back; whoever uses
  * them holds a reference. A token is made and dropped for each call, so this counts. */

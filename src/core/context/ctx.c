@@ -272,12 +272,7 @@ peg_status peg_ctx_new(peg_ctx **ret_ctx, peg_error *reterr)
     return PEG_OK;
 }
 
-peg_ctx *peg_ctx_ref(peg_ctx *ctx)
-{
-    if (ctx)
-        atomic_fetch_add_explicit(&ctx->n_refs, 1, memory_order_relaxed);
-    return ctx;
-}
+PEG__DEFINE_REF(peg_ctx)
 
 /* A loop, not a recursion: chains may be long. */
 peg_ctx *peg_ctx_unref(peg_ctx *ctx)
@@ -356,10 +351,7 @@ peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_
                                 reterr);
 }
 
-unsigned peg__ctx_call_depth(const peg_ctx *ctx)
-{
-    return ctx->f.n_calls;
-}
+PEG__DEFINE_GETTER(unsigned, peg__ctx_call_depth, peg_ctx, f.n_calls)
 
 void peg__ctx_pause_budget(peg_ctx *ctx)
 {
@@ -535,20 +527,9 @@ peg_status peg_ctx_with_ids(peg_ctx *parent, const peg_ids *ids, peg_ctx **ret_c
 
 /* ---- what it holds -------------------------------------------------------------------------- */
 
-peg_registry *peg_ctx_registry(const peg_ctx *ctx)
-{
-    return ctx->f.registry;
-}
-
-const peg_clock *peg_ctx_clock(const peg_ctx *ctx)
-{
-    return ctx->f.clock;
-}
-
-peg_cancel *peg_ctx_cancel(const peg_ctx *ctx)
-{
-    return ctx->f.cancel;
-}
+PEG__DEFINE_GETTER(peg_registry *, peg_ctx_registry, peg_ctx, f.registry)
+PEG__DEFINE_GETTER(const peg_clock *, peg_ctx_clock, peg_ctx, f.clock)
+PEG__DEFINE_GETTER(peg_cancel *, peg_ctx_cancel, peg_ctx, f.cancel)
 
 const peg_ids *peg_ctx_ids(const peg_ctx *ctx)
 {
@@ -564,10 +545,7 @@ void *peg_ctx_value(const peg_ctx *ctx, const void *key)
     return NULL;
 }
 
-int64_t peg_ctx_deadline_ns(const peg_ctx *ctx)
-{
-    return ctx->f.deadline_ns;
-}
+PEG__DEFINE_GETTER(int64_t, peg_ctx_deadline_ns, peg_ctx, f.deadline_ns)
 
 bool peg__ctx_has_sink(const peg_ctx *ctx)
 {

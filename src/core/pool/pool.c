@@ -560,12 +560,7 @@ peg_status peg_pool_new(const peg_pool_options *options, peg_pool **ret_pool, pe
     return PEG_OK;
 }
 
-peg_pool *peg_pool_ref(peg_pool *pool)
-{
-    if (pool)
-        atomic_fetch_add_explicit(&pool->n_refs, 1, memory_order_relaxed);
-    return pool;
-}
+PEG__DEFINE_REF(peg_pool)
 
 /* Leaves the pool to the threads that are still in it; the last one frees it. */
 static void orphan(peg_pool *pool)
@@ -608,7 +603,7 @@ peg_pool *peg_pool_unref(peg_pool *pool)
 {
     struct peg__job *dropped;
 
-    if (!pool || atomic_fetch_sub_explicit(&pool->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!pool || !peg__refs_drop(&pool->n_refs))
         return NULL;
     pthread_mutex_lock(&pool->lock);
     pool->is_closed = true;

@@ -132,12 +132,7 @@ peg_status peg_registry_new(peg_tool *const *tools, size_t n_tools, peg_registry
     return PEG_OK;
 }
 
-peg_registry *peg_registry_ref(peg_registry *registry)
-{
-    if (registry)
-        atomic_fetch_add_explicit(&registry->n_refs, 1, memory_order_relaxed);
-    return registry;
-}
+PEG__DEFINE_REF(peg_registry)
 
 peg_registry *peg_registry_unref(peg_registry *registry)
 {

@@ -55,7 +55,7 @@ struct peg__table *peg__table_ref(struct peg__table *table)
 
 struct peg__table *peg__table_unref(struct peg__table *table)
 {
-    if (!table || atomic_fetch_sub_explicit(&table->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!table || !peg__refs_drop(&table->n_refs))
         return NULL;
     for (size_t i = 0; i < table->n_entries; i++)
         peg_tool_unref(table->entries[i].tool);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
@@ -385,16 +386,11 @@ peg_status peg_media_retrieved_private(const peg_media_def *def, peg_media **ret
     return new_from(def, PEG_TIER_THIRD_PARTY_PRIVATE, ret_media, reterr);
 }
 
-peg_media *peg_media_ref(peg_media *media)
-{
-    if (media)
-        atomic_fetch_add_explicit(&media->n_refs, 1, memory_order_relaxed);
-    return media;
-}
+PEG__DEFINE_REF(peg_media)
 
 peg_media *peg_media_unref(peg_media *media)
 {
-    if (!media || atomic_fetch_sub_explicit(&media->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!media || !peg__refs_drop(&media->n_refs))
         return NULL;
     peg_reader_unref(media->reader);
     peg__free(media);
@@ -403,70 +399,19 @@ peg_media *peg_media_unref(peg_media *media)
 
 /* ---- what it is -------------------------------------------------------------------------- */
 
-const char *peg_media_id(const peg_media *media)
-{
-    return media->id;
-}
-
-peg_media_kind peg_media_kind_of(const peg_media *media)
-{
-    return media->kind;
-}
-
-const char *peg_media_mime_type(const peg_media *media)
-{
-    return media->mime_type;
-}
-
-const char *peg_media_filename(const peg_media *media)
-{
-    return media->filename;
-}
-
-const char *peg_media_source(const peg_media *media)
-{
-    return media->source;
-}
-
-const char *peg_media_uri(const peg_media *media)
-{
-    return media->uri;
-}
-
-const char *peg_media_file_id(const peg_media *media)
-{
-    return media->file_id;
-}
-
-const char *peg_media_detail(const peg_media *media)
-{
-    return media->detail;
-}
-
-bool peg_media_has_bytes(const peg_media *media)
-{
-    return media->has_bytes;
-}
-
-peg_trust_tier peg_media_tier(const peg_media *media)
-{
-    return media->tier;
-}
-
-peg_media_hazard peg_media_hazard_of(const peg_media *media)
-{
-    return media->hazard;
-}
-
-peg_reader *peg_media_reader(const peg_media *media)
-{
-    return media->reader;
-}
-
-size_t peg_media_n_notes(const peg_media *media)
-{
-    return media->n_notes;
-}
+PEG__DEFINE_GETTER(const char *, peg_media_id, peg_media, id)
+PEG__DEFINE_GETTER(peg_media_kind, peg_media_kind_of, peg_media, kind)
+PEG__DEFINE_GETTER(const char *, peg_media_mime_type, peg_media, mime_type)
+PEG__DEFINE_GETTER(const char *, peg_media_filename, peg_media, filename)
+PEG__DEFINE_GETTER(const char *, peg_media_source, peg_media, source)
+PEG__DEFINE_GETTER(const char *, peg_media_uri, peg_media, uri)
+PEG__DEFINE_GETTER(const char *, peg_media_file_id, peg_media, file_id)
+PEG__DEFINE_GETTER(const char *, peg_media_detail, peg_media, detail)
+PEG__DEFINE_GETTER(bool, peg_media_has_bytes, peg_media, has_bytes)
+PEG__DEFINE_GETTER(peg_trust_tier, peg_media_tier, peg_media, tier)
+PEG__DEFINE_GETTER(peg_media_hazard, peg_media_hazard_of, peg_media, hazard)
+PEG__DEFINE_GETTER(peg_reader *, peg_media_reader, peg_media, reader)
+PEG__DEFINE_GETTER(size_t, peg_media_n_notes, peg_media, n_notes)
 
 const peg_media_note *peg_media_note_at(const peg_media *media, size_t i)
 {

@@ -198,12 +198,7 @@ void *peg__reader_user(const peg_reader *reader, const peg_reader_ops *ops)
     return reader->ops.read_at == ops->read_at ? reader->user : NULL;
 }
 
-peg_reader *peg_reader_ref(peg_reader *reader)
-{
-    if (reader)
-        atomic_fetch_add_explicit(&reader->n_refs, 1, memory_order_relaxed);
-    return reader;
-}
+PEG__DEFINE_REF(peg_reader)
 
 peg_reader *peg_reader_unref(peg_reader *reader)
 {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "base/mem.h"
 
 struct peg_spool_store {
     atomic_uint n_refs;
@@ -47,16 +48,11 @@ peg_status peg_spool_store_new(const peg_spool_ops *ops, void *user, peg_spool_s
     return peg__spool_store_new(given, NULL, user, ret_store, reterr);
 }
 
-peg_spool_store *peg_spool_store_ref(peg_spool_store *store)
-{
-    if (store)
-        atomic_fetch_add_explicit(&store->n_refs, 1, memory_order_relaxed);
-    return store;
-}
+PEG__DEFINE_REF(peg_spool_store)
 
 peg_spool_store *peg_spool_store_unref(peg_spool_store *store)
 {
-    if (!store || atomic_fetch_sub_explicit(&store->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!store || !peg__refs_drop(&store->n_refs))
         return NULL;
     if (store->ops.free)
         store->ops.free(store->user);

@@ -297,10 +297,7 @@ peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char
 
 /* ---- looking around ------------------------------------------------------------- */
 
-peg_ctx *peg_call_ctx(const peg_call *call)
-{
-    return call->ctx;
-}
+PEG__DEFINE_GETTER(peg_ctx *, peg_call_ctx, peg_call, ctx)
 
 const peg_tool *peg_call_tool(const peg_call *call)
 {
@@ -317,10 +314,7 @@ const char *peg_call_checksum(const peg_call *call)
     return peg_record_checksum(call->task->record);
 }
 
-unsigned peg_call_attempt(const peg_call *call)
-{
-    return call->attempt;
-}
+PEG__DEFINE_GETTER(unsigned, peg_call_attempt, peg_call, attempt)
 
 const peg_json *peg__call_args(const peg_call *call)
 {

@@ -67,16 +67,11 @@ struct peg_gate {
 
 /* ---- making and dropping ------------------------------------------------------------- */
 
-peg_gate *peg_gate_ref(peg_gate *gate)
-{
-    if (gate)
-        atomic_fetch_add_explicit(&gate->n_refs, 1, memory_order_relaxed);
-    return gate;
-}
+PEG__DEFINE_REF(peg_gate)
 
 peg_gate *peg_gate_unref(peg_gate *gate)
 {
-    if (!gate || atomic_fetch_sub_explicit(&gate->n_refs, 1, memory_order_acq_rel) != 1)
+    if (!gate || !peg__refs_drop(&gate->n_refs))
         return NULL;
     peg_json_doc_free(gate->outcome.answer);
     peg_json_doc_free(gate->payload);
@@ -448,15 +443,8 @@ peg_status peg_gate_wait(peg_ctx *ctx, const peg_gate_def *def, peg_json_doc **r
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-const char *peg_gate_id(const peg_gate *gate)
-{
-    return gate->id;
-}
-
-const char *peg_gate_reason(const peg_gate *gate)
-{
-    return gate->reason;
-}
+PEG__DEFINE_GETTER(const char *, peg_gate_id, peg_gate, id)
+PEG__DEFINE_GETTER(const char *, peg_gate_reason, peg_gate, reason)
 
 const peg_json *peg_gate_payload(const peg_gate *gate)
 {
@@ -468,10 +456,7 @@ const peg_ids *peg_gate_ids(const peg_gate *gate)
     return &gate->ids;
 }
 
-int64_t peg_gate_created_ms(const peg_gate *gate)
-{
-    return gate->created_ms;
-}
+PEG__DEFINE_GETTER(int64_t, peg_gate_created_ms, peg_gate, created_ms)
 
 bool peg_gate_is_settled(const peg_gate *gate)
 {

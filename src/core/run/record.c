@@ -235,11 +235,7 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     return PEG_OK;
 }
 
-peg_record *peg_record_ref(peg_record *record)
-{
-    atomic_fetch_add_explicit(&record->n_refs, 1, memory_order_relaxed);
-    return record;
-}
+PEG__DEFINE_REF(peg_record)
 
 static void extra_free(struct peg__record_extra *extra);
 
@@ -528,65 +524,33 @@ peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, pe
 
 /* ---- reading -------------------------------------------------------------------- */
 
-peg_str peg_record_key(const peg_record *record)
-{
-    return record->key;
-}
-
-peg_str peg_record_call_id(const peg_record *record)
-{
-    return record->call_id;
-}
-
-peg_str peg_record_handle(const peg_record *record)
-{
-    return record->handle;
-}
-
-peg_str peg_record_tool(const peg_record *record)
-{
-    return record->tool;
-}
+PEG__DEFINE_GETTER(peg_str, peg_record_key, peg_record, key)
+PEG__DEFINE_GETTER(peg_str, peg_record_call_id, peg_record, call_id)
+PEG__DEFINE_GETTER(peg_str, peg_record_handle, peg_record, handle)
+PEG__DEFINE_GETTER(peg_str, peg_record_tool, peg_record, tool)
 
 const peg_json *peg_record_args(const peg_record *record)
 {
     return record->args ? peg_json_root(record->args) : &empty_object;
 }
 
-peg_str peg_record_args_text(const peg_record *record)
-{
-    return record->args_text;
-}
-
-bool peg_record_is_error(const peg_record *record)
-{
-    return record->is_error;
-}
-
-const char *peg_record_code(const peg_record *record)
-{
-    return record->code;
-}
+PEG__DEFINE_GETTER(peg_str, peg_record_args_text, peg_record, args_text)
+PEG__DEFINE_GETTER(bool, peg_record_is_error, peg_record, is_error)
+PEG__DEFINE_GETTER(const char *, peg_record_code, peg_record, code)
 
 const char *peg_record_cause(const peg_record *record)
 {
     return record->cause ? record->cause : "";
 }
 
-peg_result_kind peg_record_result_kind(const peg_record *record)
-{
-    return record->result_kind;
-}
+PEG__DEFINE_GETTER(peg_result_kind, peg_record_result_kind, peg_record, result_kind)
 
 peg_str peg_record_text(const peg_record *record)
 {
     return (peg_str){record->text ? record->text : "", record->text_len};
 }
 
-peg_artifact *peg_record_artifact(const peg_record *record)
-{
-    return record->artifact;
-}
+PEG__DEFINE_GETTER(peg_artifact *, peg_record_artifact, peg_record, artifact)
 
 peg_status peg_record_answer(const peg_record *record, peg_str *ret_answer, peg_error *reterr)
 {
@@ -596,50 +560,20 @@ peg_status peg_record_answer(const peg_record *record, peg_str *ret_answer, peg_
     return PEG_OK;
 }
 
-size_t peg_record_n_media(const peg_record *record)
-{
-    return record->n_media;
-}
+PEG__DEFINE_GETTER(size_t, peg_record_n_media, peg_record, n_media)
 
 peg_media *peg_record_media(const peg_record *record, size_t i)
 {
     return i < record->n_media ? record->media[i] : NULL;
 }
 
-bool peg_record_is_trusted(const peg_record *record)
-{
-    return record->is_trusted;
-}
-
-bool peg_record_is_inline(const peg_record *record)
-{
-    return record->is_inline;
-}
-
-bool peg_record_is_from_artifact_tool(const peg_record *record)
-{
-    return record->is_from_artifact_tool;
-}
-
-unsigned peg_record_attempts(const peg_record *record)
-{
-    return record->n_attempts;
-}
-
-int64_t peg_record_created_ms(const peg_record *record)
-{
-    return record->created_ms;
-}
-
-int64_t peg_record_completed_ms(const peg_record *record)
-{
-    return record->completed_ms;
-}
-
-int64_t peg_record_duration_ns(const peg_record *record)
-{
-    return record->duration_ns;
-}
+PEG__DEFINE_GETTER(bool, peg_record_is_trusted, peg_record, is_trusted)
+PEG__DEFINE_GETTER(bool, peg_record_is_inline, peg_record, is_inline)
+PEG__DEFINE_GETTER(bool, peg_record_is_from_artifact_tool, peg_record, is_from_artifact_tool)
+PEG__DEFINE_GETTER(unsigned, peg_record_attempts, peg_record, n_attempts)
+PEG__DEFINE_GETTER(int64_t, peg_record_created_ms, peg_record, created_ms)
+PEG__DEFINE_GETTER(int64_t, peg_record_completed_ms, peg_record, completed_ms)
+PEG__DEFINE_GETTER(int64_t, peg_record_duration_ns, peg_record, duration_ns)
 
 const peg_json *peg_record_server_data(const peg_record *record)
 {

@@ -2,23 +2,13 @@
 
 /* What a tool is: one fact at a time, and all that a model may know as one document. */
 
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "core/tool/tool.h"
 
-const char *peg_tool_name(const peg_tool *tool)
-{
-    return tool->name.ptr;
-}
-
-const char *peg_tool_description(const peg_tool *tool)
-{
-    return tool->description.ptr;
-}
-
-const char *peg_tool_version(const peg_tool *tool)
-{
-    return tool->version.ptr;
-}
+PEG__DEFINE_GETTER(const char *, peg_tool_name, peg_tool, name.ptr)
+PEG__DEFINE_GETTER(const char *, peg_tool_description, peg_tool, description.ptr)
+PEG__DEFINE_GETTER(const char *, peg_tool_version, peg_tool, version.ptr)
 
 const peg_json *peg_tool_input_schema(const peg_tool *tool)
 {
@@ -47,55 +37,16 @@ const char *const *peg_tool_tags(const peg_tool *tool)
     return tool->tags;
 }
 
-const peg_artifact_kind *peg_tool_artifact_kind(const peg_tool *tool)
-{
-    return tool->def.artifact_kind;
-}
-
-peg_collision peg_tool_on_collision(const peg_tool *tool)
-{
-    return tool->def.on_collision;
-}
-
-int64_t peg_tool_timeout_ms(const peg_tool *tool)
-{
-    return tool->def.timeout_ms;
-}
-
-bool peg_tool_is_ephemeral(const peg_tool *tool)
-{
-    return tool->def.ephemeral;
-}
-
-bool peg_tool_is_trusted(const peg_tool *tool)
-{
-    return tool->def.trusted;
-}
-
-bool peg_tool_is_inline(const peg_tool *tool)
-{
-    return tool->def.inline_result;
-}
-
-bool peg_tool_is_artifact_tool(const peg_tool *tool)
-{
-    return tool->is_artifact_tool;
-}
-
-bool peg_tool_is_read_only(const peg_tool *tool)
-{
-    return tool->def.read_only;
-}
-
-bool peg_tool_is_idempotent(const peg_tool *tool)
-{
-    return tool->def.idempotent;
-}
-
-bool peg_tool_is_destructive(const peg_tool *tool)
-{
-    return tool->def.destructive;
-}
+PEG__DEFINE_GETTER(const peg_artifact_kind *, peg_tool_artifact_kind, peg_tool, def.artifact_kind)
+PEG__DEFINE_GETTER(peg_collision, peg_tool_on_collision, peg_tool, def.on_collision)
+PEG__DEFINE_GETTER(int64_t, peg_tool_timeout_ms, peg_tool, def.timeout_ms)
+PEG__DEFINE_GETTER(bool, peg_tool_is_ephemeral, peg_tool, def.ephemeral)
+PEG__DEFINE_GETTER(bool, peg_tool_is_trusted, peg_tool, def.trusted)
+PEG__DEFINE_GETTER(bool, peg_tool_is_inline, peg_tool, def.inline_result)
+PEG__DEFINE_GETTER(bool, peg_tool_is_artifact_tool, peg_tool, is_artifact_tool)
+PEG__DEFINE_GETTER(bool, peg_tool_is_read_only, peg_tool, def.read_only)
+PEG__DEFINE_GETTER(bool, peg_tool_is_idempotent, peg_tool, def.idempotent)
+PEG__DEFINE_GETTER(bool, peg_tool_is_destructive, peg_tool, def.destructive)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 

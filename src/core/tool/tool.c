@@ -347,12 +347,7 @@ peg_status peg_artifact_tool_new(const peg_tool_def *def, peg_tool **ret_tool, p
     return peg__tool_new(def, true, NULL, ret_tool, reterr);
 }
 
-peg_tool *peg_tool_ref(peg_tool *tool)
-{
-    if (tool)
-        atomic_fetch_add_explicit(&tool->n_refs, 1, memory_order_relaxed);
-    return tool;
-}
+PEG__DEFINE_REF(peg_tool)
 
 peg_tool *peg_tool_unref(peg_tool *tool)
 {
