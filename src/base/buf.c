@@ -63,6 +63,23 @@ void peg__buf_utf8(struct peg__buf *buf, uint32_t c)
     peg__buf_add(buf, bytes, (size_t)(peg__utf8_put(bytes, c) - bytes));
 }
 
+void peg__buf_as_utf8(struct peg__buf *buf, peg_str bytes)
+{
+    if (peg__utf8_is_valid(bytes)) {
+        peg__buf_str(buf, bytes);
+        return;
+    }
+    while (bytes.len && !buf->status) {
+        const size_t n = peg__utf8_char_len(bytes);
+
+        if (n)
+            peg__buf_add(buf, bytes.ptr, n);
+        else
+            peg__buf_utf8(buf, 0xFFFD);
+        bytes = peg__str_from(bytes, n ? n : 1);
+    }
+}
+
 void peg__buf_repeat(struct peg__buf *buf, char c, size_t n)
 {
     char *to = peg__buf_reserve(buf, n);
@@ -126,18 +143,18 @@ void peg__buf_vprintf(struct peg__buf *buf, const char *fmt, va_list args)
 
 void peg__buf_vprintf_cut(struct peg__buf *buf, const char *fmt, va_list args)
 {
-    const size_t room = buf->max - buf->len;
+    const size_t left = buf->max - buf->len;
     const size_t before = buf->len;
     const int len = formatted_len(fmt, args);
 
-    if (len < 0 || (size_t)len <= room) {
+    if (len < 0 || (size_t)len <= left) {
         peg__buf_vprintf(buf, fmt, args);
         return;
     }
-    add_formatted(buf, room, fmt, args);
+    add_formatted(buf, left, fmt, args);
     if (buf->status)
         return;
-    buf->len = before + whole_len(buf->ptr + before, room);
+    buf->len = before + whole_len(buf->ptr + before, left);
     buf->ptr[buf->len] = '\0';
 }
 

@@ -28,19 +28,20 @@ struct peg__buf {
         .max = (maximum)                                                                           \
     }
 
-/* Room for n more bytes and a NUL. Returns where to write, or NULL; the caller adds to len. */
+/* Reserves n more bytes and a NUL. Returns where to write, or NULL; the caller adds to len. */
 char *peg__buf_reserve(struct peg__buf *buf, size_t n);
 void peg__buf_add(struct peg__buf *buf, const void *bytes, size_t n);
 void peg__buf_str(struct peg__buf *buf, peg_str s);
 void peg__buf_puts(struct peg__buf *buf, const char *s);
 void peg__buf_putc(struct peg__buf *buf, char c);
+/* Bytes from outside: what is not UTF-8 becomes U+FFFD, one for each byte. */
+void peg__buf_as_utf8(struct peg__buf *buf, peg_str bytes);
 /* A character of Unicode. */
 void peg__buf_utf8(struct peg__buf *buf, uint32_t c);
 void peg__buf_repeat(struct peg__buf *buf, char c, size_t n);
 void peg__buf_printf(struct peg__buf *buf, const char *fmt, ...) PEG_PRINTF(2, 3);
 void peg__buf_vprintf(struct peg__buf *buf, const char *fmt, va_list args) PEG_PRINTF(2, 0);
-/* The same for words of any length: what the maximum has no room for is left out, whole
- * characters. */
+/* The same for a text of any length: leaves out the characters that exceed the maximum. */
 void peg__buf_vprintf_cut(struct peg__buf *buf, const char *fmt, va_list args) PEG_PRINTF(2, 0);
 
 /* Forgets the bytes and the failure, keeps the memory. */

@@ -34,29 +34,12 @@ static const char unknown_outcome[] =
     "The outcome of this call is not known: no result was recorded. It may have taken effect or "
     "not. Find out before you make it again.";
 
-void peg__write_utf8(peg_str text, struct peg__buf *out)
-{
-    if (peg__utf8_is_valid(text)) {
-        peg__buf_str(out, text);
-        return;
-    }
-    while (text.len > 0) {
-        const size_t n = peg__utf8_char_len(text);
-
-        if (n > 0)
-            peg__buf_add(out, text.ptr, n);
-        else
-            peg__buf_puts(out, "\xEF\xBF\xBD");
-        text = peg__str_from(text, n > 0 ? n : 1);
-    }
-}
-
 /* {"name":"text"} */
 static void write_wrapped(const char *name, peg_str text, struct peg__buf *out)
 {
     struct peg__buf utf8 = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    peg__write_utf8(text, &utf8);
+    peg__buf_as_utf8(&utf8, text);
     peg__buf_printf(out, "{\"%s\":", name);
     peg__json_write_string(peg__buf_view(&utf8), out);
     peg__buf_putc(out, '}');
@@ -108,7 +91,7 @@ peg_status peg__content_result(const struct peg__request *request, const peg_rec
     if (is_plain && peg__content_is_error(record))
         write_wrapped("error", answer, &out);
     else
-        peg__write_utf8(answer, &out);
+        peg__buf_as_utf8(&out, answer);
     return peg__buf_take(&out, ret_text, ret_len, reterr);
 }
 

@@ -85,9 +85,6 @@ bool peg__offers_tools(const struct peg__request *request);
 /* Without white space at the end. */
 peg_str peg__trim_end(peg_str text);
 
-/* Bytes that are no UTF-8 become U+FFFD: a result may be anything, a request may not. */
-void peg__write_utf8(peg_str text, struct peg__buf *out);
-
 /* The answer to a call, as the request wants results: an envelope (envelope.h), or plain: the text
  * itself, "" for nothing, and {"error": ...} of a failure. Large results are a handle in either
  * case, with the queries that the request offers. record NULL: the outcome is unknown. Media is

@@ -91,6 +91,33 @@ TEST(buf_hands_over_an_empty_text)
     peg_free(text);
 }
 
+TEST(bytes_that_are_no_utf8_become_replacement_characters)
+{
+    static const struct {
+        const char *bytes;
+        const char *text;
+    } cases[] = {
+        {"", ""},
+        {"plain \xC3\xA9", "plain \xC3\xA9"},
+        {"a\xFF"
+         "b",
+         "a\xEF\xBF\xBD"
+         "b"},
+        {"\xC3", "\xEF\xBF\xBD"},
+        {"\xE2\x82x", "\xEF\xBF\xBD\xEF\xBF\xBDx"},
+        {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, /* a surrogate */
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct peg__buf buf = PEG__BUF(100);
+
+        peg__buf_as_utf8(&buf, peg_cstr(cases[i].bytes));
+        CHECK_INT(buf.status, PEG_OK);
+        CHECK_STR(peg__buf_view(&buf), cases[i].text);
+        peg__buf_free(&buf);
+    }
+}
+
 TORTURE(buf_survives_any_allocation_failure)
 {
     struct peg__buf buf = PEG__BUF(100000);

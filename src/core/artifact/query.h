@@ -8,20 +8,17 @@
  *   static peg_status line_count(const struct peg__query *query, struct peg__buf *out,
  *                                peg_error *reterr);
  *
- *   static void run_line_count(peg_call *call, peg_artifact *artifact, const peg_json *args)
- *   {
- *       peg__query_answer(call, artifact, args, line_count);
- *   }
+ *   PEG__DEFINE_QUERY(run_line_count, line_count)   for peg_artifact_query.run
  *
  * The first half needs no call, so tests and fuzzers ask it directly. Answers are valid UTF-8 and
- * never longer than PEG_LIMIT_QUERY_BYTES: a longer one is cut at the end of a line, and its
- * last line says so.
+ * at most PEG_LIMIT_QUERY_BYTES long: a longer one is cut at the end of a line, and its last line
+ * reports the cut.
  */
 
 #include "base/buf.h"
 #include "pegboard/artifact.h"
 
-/* One question; lives on the stack of whoever asks. */
+/* One question; lives on the caller's stack. */
 struct peg__query {
     peg_artifact *artifact;
     const peg_json
@@ -33,13 +30,18 @@ struct peg__query {
 /* The query may take PEG_LIMIT_QUERY_MS of this thread's CPU time from now. */
 void peg__query_start(struct peg__query *query);
 
-/* Writes the answer, or says in words for the model why there is none. */
+/* Writes the answer, or fails with a message for the model. */
 typedef peg_status (*peg__query_fn)(const struct peg__query *query, struct peg__buf *out,
                                     peg_error *reterr);
 
 /* Asks and answers the call: a reply, or a failure with the error. */
 void peg__query_answer(peg_call *call, peg_artifact *artifact, const peg_json *args,
                        peg__query_fn fn);
+#define PEG__DEFINE_QUERY(run, fn)                                                                 \
+    static void run(peg_call *call, peg_artifact *artifact, const peg_json *args)                  \
+    {                                                                                              \
+        peg__query_answer(call, artifact, args, fn);                                               \
+    }
 
 /* Long queries ask this now and then: PEG_ECANCELED or PEG_ETIMEOUT as the call says, PEG_ELIMIT
  * (E_QUERY_LIMIT) beyond PEG_LIMIT_QUERY_MS of CPU time. */

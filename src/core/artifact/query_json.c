@@ -447,35 +447,12 @@ static peg_status slice(const struct peg__query *query, struct peg__buf *out, pe
 /* ---- the kind ----------------------------------------------------------------------------------
  */
 
-static void run_type(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, type);
-}
-
-static void run_keys(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, keys);
-}
-
-static void run_length(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, length);
-}
-
-static void run_get(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, get);
-}
-
-static void run_filter(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, filter);
-}
-
-static void run_slice(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, slice);
-}
+PEG__DEFINE_QUERY(run_type, type)
+PEG__DEFINE_QUERY(run_keys, keys)
+PEG__DEFINE_QUERY(run_length, length)
+PEG__DEFINE_QUERY(run_get, get)
+PEG__DEFINE_QUERY(run_filter, filter)
+PEG__DEFINE_QUERY(run_slice, slice)
 
 #define PATH_ARGUMENT(description)                                                                 \
     "{\"path\":{\"type\":\"string\",\"description\":\"" description "\"}}"
@@ -543,7 +520,7 @@ static const peg_artifact_query queries[] = {
     },
 };
 
-static peg_status parse(peg_artifact *artifact, void **ret_parsed, peg_error *reterr)
+static peg_status parse_records(peg_artifact *artifact, void **ret_parsed, peg_error *reterr)
 {
     struct peg__records *records = NULL;
     peg_str bytes;
@@ -565,6 +542,6 @@ const peg_artifact_kind peg_artifact_json = {
     .name = "json",
     .queries = queries,
     .n_queries = sizeof(queries) / sizeof(*queries),
-    .parse = parse,
+    .parse = parse_records,
     .parsed_free = parsed_free,
 };

@@ -359,40 +359,13 @@ static peg_status estimate_tokens(const struct peg__query *query, struct peg__bu
 /* ---- the kind ----------------------------------------------------------------------------------
  */
 
-static void run_head(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, head);
-}
-
-static void run_tail(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, tail);
-}
-
-static void run_grep(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, grep);
-}
-
-static void run_cat(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, cat);
-}
-
-static void run_byte_length(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, byte_length);
-}
-
-static void run_line_count(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, line_count);
-}
-
-static void run_estimate_tokens(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, estimate_tokens);
-}
+PEG__DEFINE_QUERY(run_head, head)
+PEG__DEFINE_QUERY(run_tail, tail)
+PEG__DEFINE_QUERY(run_grep, grep)
+PEG__DEFINE_QUERY(run_cat, cat)
+PEG__DEFINE_QUERY(run_byte_length, byte_length)
+PEG__DEFINE_QUERY(run_line_count, line_count)
+PEG__DEFINE_QUERY(run_estimate_tokens, estimate_tokens)
 
 static const peg_artifact_query queries[] = {
     {

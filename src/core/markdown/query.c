@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a Markdown artifact can be asked. The answers are made in markdown_answer.c and
- * markdown_content.c from the index, which is the artifact's parsed form. */
+/* The queries of Markdown artifacts. answer.c and content.c make the answers from the index, which
+ * is the artifact's parsed form. */
 
 #include "core/artifact/query.h"
 #include "base/limits.h"
@@ -11,7 +11,6 @@
 
 static const char fewer_lines[] = "ask again with startLine and endLine";
 static const char one_depth[] = "ask again for one depth";
-static const char one_lang[] = "ask again for one lang";
 
 /* ---- between the index and the answer ------------------------------------------------------ */
 
@@ -26,14 +25,17 @@ static peg_status index_of(const struct peg__query *query, const struct peg__md 
     return status;
 }
 
-static struct peg__md_scope scope_of(const struct peg__query *query)
+static unsigned depth_of(const struct peg__query *query)
 {
-    return (struct peg__md_scope){
-        .start_line = peg__query_size(query, "startLine", 0),
-        .end_line = peg__query_size(query, "endLine", SIZE_MAX),
-        .query = query,
-    };
+    return (unsigned)peg__query_size(query, "depth", 0);
 }
+
+#define SCOPE(asked)                                                                               \
+    &(const struct peg__md_scope)                                                                  \
+    {                                                                                              \
+        .start_line = peg__query_size(asked, "startLine", 0),                                      \
+        .end_line = peg__query_size(asked, "endLine", SIZE_MAX), .query = (asked)                  \
+    }
 
 /* Renders a document and frees it. An answer that is too long ends with the advice. */
 static void render(peg_json_doc *doc, const char *instead, struct peg__buf *out)
@@ -49,157 +51,63 @@ static void render(peg_json_doc *doc, const char *instead, struct peg__buf *out)
     peg_json_doc_free(doc);
 }
 
-/* ---- queries ----------------------------------------------------------------------------------
- */
+/* ---- queries ----------------------------------------------------------------------------- */
 
-static peg_status frontmatter(const struct peg__query *query, struct peg__buf *out,
-                              peg_error *reterr)
+typedef peg_status (*make_fn)(const struct peg__md *md, const struct peg__query *query,
+                              peg_json_doc **ret_doc, peg_error *reterr);
+
+/* An answer that is too long ends with the advice. */
+static peg_status answer(const struct peg__query *query, make_fn make_doc, const char *advice,
+                         struct peg__buf *out, peg_error *reterr)
 {
     const struct peg__md *md;
     peg_json_doc *doc;
     peg_status status = index_of(query, &md, reterr);
 
     if (!status)
-        status = peg__md_frontmatter(md, &doc, reterr);
+        status = make_doc(md, query, &doc, reterr);
     if (!status)
-        render(doc, "read its lines with artifact_cat", out);
+        render(doc, advice, out);
     return status;
 }
 
-static peg_status headings(const struct peg__query *query, struct peg__buf *out, peg_error *reterr)
-{
-    const struct peg__md *md;
-    peg_json_doc *doc;
-    peg_status status = index_of(query, &md, reterr);
+/* A query that makes a document of the index, its arguments and where the document goes. */
+#define MD_QUERY(name, advice, ...)                                                                \
+    static peg_status make_##name(const struct peg__md *md, const struct peg__query *query,        \
+                                  peg_json_doc **ret_doc, peg_error *reterr)                       \
+    {                                                                                              \
+        (void)query;                                                                               \
+        return __VA_ARGS__;                                                                        \
+    }                                                                                              \
+    static peg_status name(const struct peg__query *query, struct peg__buf *out,                   \
+                           peg_error *reterr)                                                      \
+    {                                                                                              \
+        return answer(query, make_##name, advice, out, reterr);                                    \
+    }                                                                                              \
+    PEG__DEFINE_QUERY(run_##name, name)
 
-    if (!status)
-        status = peg__md_headings(md, (unsigned)peg__query_size(query, "depth", 0), &doc, reterr);
-    if (!status)
-        render(doc, one_depth, out);
-    return status;
-}
-
-static peg_status sections(const struct peg__query *query, struct peg__buf *out, peg_error *reterr)
-{
-    const struct peg__md *md;
-    peg_json_doc *doc;
-    peg_status status = index_of(query, &md, reterr);
-
-    if (!status)
-        status = peg__md_sections(md, (unsigned)peg__query_size(query, "depth", 0), &doc, reterr);
-    if (!status)
-        render(doc, one_depth, out);
-    return status;
-}
-
-static peg_status code_blocks(const struct peg__query *query, struct peg__buf *out,
-                              peg_error *reterr)
-{
-    const struct peg__md *md;
-    peg_json_doc *doc;
-    peg_status status = index_of(query, &md, reterr);
-
-    if (!status)
-        status = peg__md_code_blocks(md, peg__query_string(query, "lang"), &doc, reterr);
-    if (!status)
-        render(doc, one_lang, out);
-    return status;
-}
-
-static peg_status links_or_images(const struct peg__query *query, bool are_images,
-                                  struct peg__buf *out, peg_error *reterr)
-{
-    const struct peg__md_scope scope = scope_of(query);
-    const struct peg__md *md;
-    peg_json_doc *doc;
-    peg_status status = index_of(query, &md, reterr);
-
-    if (!status)
-        status = peg__md_links(md, &scope, are_images, &doc, reterr);
-    if (!status)
-        render(doc, fewer_lines, out);
-    return status;
-}
-
-static peg_status links(const struct peg__query *query, struct peg__buf *out, peg_error *reterr)
-{
-    return links_or_images(query, false, out, reterr);
-}
-
-static peg_status images(const struct peg__query *query, struct peg__buf *out, peg_error *reterr)
-{
-    return links_or_images(query, true, out, reterr);
-}
+MD_QUERY(frontmatter, "read its lines with artifact_cat", peg__md_frontmatter(md, ret_doc, reterr))
+MD_QUERY(headings, one_depth, peg__md_headings(md, depth_of(query), ret_doc, reterr))
+MD_QUERY(sections, one_depth, peg__md_sections(md, depth_of(query), ret_doc, reterr))
+MD_QUERY(code_blocks, "ask again for one lang",
+         peg__md_code_blocks(md, peg__query_string(query, "lang"), ret_doc, reterr))
+MD_QUERY(links, fewer_lines, peg__md_links(md, SCOPE(query), false, ret_doc, reterr))
+MD_QUERY(images, fewer_lines, peg__md_links(md, SCOPE(query), true, ret_doc, reterr))
+MD_QUERY(ast, fewer_lines, peg__md_ast(md, SCOPE(query), ret_doc, reterr))
 
 static peg_status text(const struct peg__query *query, struct peg__buf *out, peg_error *reterr)
 {
-    const struct peg__md_scope scope = scope_of(query);
     const struct peg__md *md;
     peg_status status = index_of(query, &md, reterr);
 
     if (!status)
-        status = peg__md_text(md, &scope, out, reterr);
+        status = peg__md_text(md, SCOPE(query), out, reterr);
     if (!status)
         peg__query_finish(out, fewer_lines);
     return status;
 }
 
-static peg_status ast(const struct peg__query *query, struct peg__buf *out, peg_error *reterr)
-{
-    const struct peg__md_scope scope = scope_of(query);
-    const struct peg__md *md;
-    peg_json_doc *doc;
-    peg_status status = index_of(query, &md, reterr);
-
-    if (!status)
-        status = peg__md_ast(md, &scope, &doc, reterr);
-    if (!status)
-        render(doc, fewer_lines, out);
-    return status;
-}
-
-/* ---- the kind
- * ------------------------------------------------------------------------------------ */
-
-static void run_frontmatter(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, frontmatter);
-}
-
-static void run_headings(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, headings);
-}
-
-static void run_sections(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, sections);
-}
-
-static void run_code_blocks(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, code_blocks);
-}
-
-static void run_links(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, links);
-}
-
-static void run_images(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, images);
-}
-
-static void run_text(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, text);
-}
-
-static void run_ast(peg_call *call, peg_artifact *artifact, const peg_json *args)
-{
-    peg__query_answer(call, artifact, args, ast);
-}
+PEG__DEFINE_QUERY(run_text, text)
 
 #define LINES                                                                                      \
     "{\"startLine\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"First line, counted "    \
@@ -289,7 +197,7 @@ static const peg_artifact_query queries[] = {
     },
 };
 
-static peg_status parse(peg_artifact *artifact, void **ret_parsed, peg_error *reterr)
+static peg_status parse_markdown(peg_artifact *artifact, void **ret_parsed, peg_error *reterr)
 {
     struct peg__md *md;
     peg_str bytes;
@@ -311,6 +219,6 @@ const peg_artifact_kind peg_artifact_markdown = {
     .name = "markdown",
     .queries = queries,
     .n_queries = sizeof(queries) / sizeof(*queries),
-    .parse = parse,
+    .parse = parse_markdown,
     .parsed_free = parsed_free,
 };

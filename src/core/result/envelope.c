@@ -29,8 +29,6 @@ static const peg_str reserved[] = {PEG_LIT("untrustedcontent"), PEG_LIT("trusted
                                    PEG_LIT("systeminstructions")};
 enum { N_RESERVED = sizeof(reserved) / sizeof(*reserved), MAX_RESERVED = 18 };
 
-static const char replacement[] = "\xEF\xBF\xBD";
-
 /* ---- characters -------------------------------------------------------------------- */
 
 size_t peg__char_decode(peg_str s, uint32_t *ret_char)
@@ -60,25 +58,6 @@ bool peg__char_is_unseen(uint32_t c)
     return false;
 }
 
-/* What goes to a provider is UTF-8, whatever came from a tool. */
-static void put_utf8(peg_str text, struct peg__buf *out)
-{
-    if (peg__utf8_is_valid(text)) {
-        peg__buf_str(out, text);
-        return;
-    }
-    while (text.len > 0 && !out->status) {
-        uint32_t c;
-        const size_t n = peg__char_decode(text, &c);
-
-        if (c == REPLACEMENT)
-            peg__buf_puts(out, replacement);
-        else
-            peg__buf_add(out, text.ptr, n);
-        text = peg__str_from(text, n);
-    }
-}
-
 void peg__quoted_write(peg_str s, struct peg__buf *out)
 {
     while (s.len > 0 && !out->status) {
@@ -96,7 +75,7 @@ void peg__quoted_write(peg_str s, struct peg__buf *out)
         else if (peg__char_is_unseen(c))
             peg__buf_printf(out, "&#x%X;", (unsigned)c);
         else if (c == REPLACEMENT)
-            peg__buf_puts(out, replacement);
+            peg__buf_utf8(out, REPLACEMENT);
         else
             peg__buf_add(out, s.ptr, n);
         s = peg__str_from(s, n);
@@ -132,7 +111,7 @@ static void put_body(peg_str body, struct peg__buf *out)
         const char *open = memchr(body.ptr, '<', body.len);
         const size_t n = open ? (size_t)(open - body.ptr) : body.len;
 
-        put_utf8(peg__strn(body.ptr, n), out);
+        peg__buf_as_utf8(out, peg__strn(body.ptr, n));
         if (!open)
             return;
         body = peg__str_from(body, n + 1);

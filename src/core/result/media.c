@@ -41,51 +41,43 @@ struct peg_media {
 
 /* ---- names ------------------------------------------------------------------------------- */
 
+static const char *name_at(const char *const *names, size_t n, unsigned value)
+{
+    return value && value < n ? names[value] : "unset";
+}
+
 const char *peg_trust_tier_name(peg_trust_tier tier)
 {
-    switch (tier) {
-    case PEG_TIER_FIRST_PARTY:
-        return "first-party";
-    case PEG_TIER_THIRD_PARTY_PRIVATE:
-        return "third-party-private";
-    case PEG_TIER_THIRD_PARTY_PUBLIC:
-        return "third-party-public";
-    case PEG_TIER_UNSET:
-        break;
-    }
-    return "unset";
+    static const char *const names[] = {
+        [PEG_TIER_FIRST_PARTY] = "first-party",
+        [PEG_TIER_THIRD_PARTY_PRIVATE] = "third-party-private",
+        [PEG_TIER_THIRD_PARTY_PUBLIC] = "third-party-public",
+    };
+
+    return name_at(names, sizeof(names) / sizeof(*names), tier);
 }
 
 const char *peg_media_kind_name(peg_media_kind kind)
 {
-    switch (kind) {
-    case PEG_MEDIA_IMAGE:
-        return "image";
-    case PEG_MEDIA_AUDIO:
-        return "audio";
-    case PEG_MEDIA_VIDEO:
-        return "video";
-    case PEG_MEDIA_DOCUMENT:
-        return "document";
-    case PEG_MEDIA_UNSET:
-        break;
-    }
-    return "unset";
+    static const char *const names[] = {
+        [PEG_MEDIA_IMAGE] = "image",
+        [PEG_MEDIA_AUDIO] = "audio",
+        [PEG_MEDIA_VIDEO] = "video",
+        [PEG_MEDIA_DOCUMENT] = "document",
+    };
+
+    return name_at(names, sizeof(names) / sizeof(*names), kind);
 }
 
 const char *peg_media_hazard_name(peg_media_hazard hazard)
 {
-    switch (hazard) {
-    case PEG_HAZARD_INERT:
-        return "inert";
-    case PEG_HAZARD_EXTRACTABLE:
-        return "extractable-instructions";
-    case PEG_HAZARD_OPAQUE:
-        return "opaque-perceptual";
-    case PEG_HAZARD_UNSET:
-        break;
-    }
-    return "unset";
+    static const char *const names[] = {
+        [PEG_HAZARD_INERT] = "inert",
+        [PEG_HAZARD_EXTRACTABLE] = "extractable-instructions",
+        [PEG_HAZARD_OPAQUE] = "opaque-perceptual",
+    };
+
+    return name_at(names, sizeof(names) / sizeof(*names), hazard);
 }
 
 /* ---- checking a definition --------------------------------------------------------------- */

@@ -46,7 +46,7 @@ static peg_status put_text_source(struct peg__writer *w, const peg_media *media)
 
     if (status)
         return status;
-    peg__write_utf8(peg__strn(bytes, len), &text);
+    peg__buf_as_utf8(&text, peg__strn(bytes, len));
     peg__out_cmember(&w->out, "type", "text");
     peg__out_cmember(&w->out, "media_type", "text/plain");
     peg__out_member(&w->out, "data", peg__buf_view(&text));
