@@ -25,7 +25,7 @@ static bool is_hole(const struct peg__map_entry *entry)
     return !entry->name.ptr;
 }
 
-static struct peg__map_entry *find(const struct peg__map *map, peg_str name, uint64_t hash)
+static struct peg__map_entry *find_entry(const struct peg__map *map, peg_str name, uint64_t hash)
 {
     const size_t mask = map->n_slots - 1;
 
@@ -42,7 +42,7 @@ static struct peg__map_entry *find(const struct peg__map *map, peg_str name, uin
 
 struct peg__map_entry *peg__map_find(const struct peg__map *map, peg_str name)
 {
-    return map->n ? find(map, name, peg__hash(map->key, name)) : NULL;
+    return map->n ? find_entry(map, name, peg__hash(map->key, name)) : NULL;
 }
 
 void *peg__map_get(const struct peg__map *map, peg_str name)
@@ -76,7 +76,7 @@ static void close_holes(struct peg__map *map)
         point_slot_at(map, i);
 }
 
-static peg_status grow(struct peg__map *map)
+static peg_status grow_map(struct peg__map *map)
 {
     const size_t capacity = map->capacity ? map->capacity * 2 : MIN_CAPACITY;
     struct peg__map_entry *entries;
@@ -111,7 +111,7 @@ static peg_status make_room(struct peg__map *map)
         close_holes(map);
         return PEG_OK;
     }
-    return grow(map);
+    return grow_map(map);
 }
 
 static peg_status append(struct peg__map *map, peg_str name, uint64_t hash, void *value)
@@ -149,13 +149,13 @@ peg_status peg__map_add(struct peg__map *map, peg_str name, void *value)
 {
     const uint64_t hash = hash_name(map, name);
 
-    return find(map, name, hash) ? PEG_EEXISTS : append(map, name, hash, value);
+    return find_entry(map, name, hash) ? PEG_EEXISTS : append(map, name, hash, value);
 }
 
 peg_status peg__map_put(struct peg__map *map, peg_str name, void *value, void **ret_old)
 {
     const uint64_t hash = hash_name(map, name);
-    struct peg__map_entry *entry = find(map, name, hash);
+    struct peg__map_entry *entry = find_entry(map, name, hash);
     void *old = entry ? entry->value : NULL;
     peg_status status = PEG_OK;
 

@@ -59,7 +59,7 @@ bool peg__sqlite_is_damage(const peg_error *error)
            strncmp(error->message, "malformed", strlen("malformed")) == 0;
 }
 
-static peg_status check(sqlite3 *handle, int rc, peg_error *reterr)
+static peg_status check_result(sqlite3 *handle, int rc, peg_error *reterr)
 {
     return rc == SQLITE_OK ? PEG_OK : explain(rc, sqlite3_errmsg(handle), reterr);
 }
@@ -309,7 +309,7 @@ void peg__sqlite_guard(struct peg__sqlite *db, peg__sqlite_may_fn may, void *use
 
 peg_status peg__sqlite_exec(struct peg__sqlite *db, const char *sql, peg_error *reterr)
 {
-    return check(db->handle, sqlite3_exec(db->handle, sql, NULL, NULL, NULL), reterr);
+    return check_result(db->handle, sqlite3_exec(db->handle, sql, NULL, NULL, NULL), reterr);
 }
 
 peg_status peg__sqlite_prepare(struct peg__sqlite *db, peg_str sql,
@@ -324,8 +324,8 @@ peg_status peg__sqlite_prepare(struct peg__sqlite *db, peg_str sql,
         return peg__fail(reterr, PEG_ELIMIT, "E_SQLITE_TOO_BIG", "the statement is over 2 GiB");
     if (sql.len == 0)
         sql.ptr = "";
-    status = check(db->handle, sqlite3_prepare_v2(db->handle, sql.ptr, (int)sql.len, &stmt, &tail),
-                   reterr);
+    status = check_result(
+        db->handle, sqlite3_prepare_v2(db->handle, sql.ptr, (int)sql.len, &stmt, &tail), reterr);
     if (status)
         return status;
     if (ret_tail)

@@ -101,7 +101,7 @@ static void *allocate(size_t size, void *unused)
     return peg__alloc(size);
 }
 
-static void release(void *memory, void *unused)
+static void release_memory(void *memory, void *unused)
 {
     (void)unused;
     peg__free(memory);
@@ -128,9 +128,10 @@ static peg_status fail_compile(int number, size_t offset, peg_error *reterr)
     return PEG_EPARSE;
 }
 
-static pcre2_code *compile(peg_str pattern, uint32_t options, int *ret_number, size_t *ret_offset)
+static pcre2_code *compile_pattern(peg_str pattern, uint32_t options, int *ret_number,
+                                   size_t *ret_offset)
 {
-    pcre2_general_context *general = pcre2_general_context_create(allocate, release, NULL);
+    pcre2_general_context *general = pcre2_general_context_create(allocate, release_memory, NULL);
     pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     pcre2_code *code = NULL;
 
@@ -167,7 +168,7 @@ peg_status peg__regex_new(peg_str pattern, bool caseless, struct peg__regex **re
     regex->pattern = (peg_str){block->pattern, pattern.len};
     if (pattern.len)
         memcpy(block->pattern, pattern.ptr, pattern.len);
-    regex->code = compile(regex->pattern, options, &number, &offset);
+    regex->code = compile_pattern(regex->pattern, options, &number, &offset);
     if (regex->code)
         pcre2_pattern_info(regex->code, PCRE2_INFO_SIZE, &size);
     if (!regex->code || size > PEG_LIMIT_PATTERN_COMPILED) {
@@ -218,7 +219,7 @@ struct peg__matcher *peg__matcher_new(uint32_t match_limit)
     if (!matcher)
         return NULL;
     matcher->limit = match_limit;
-    matcher->general = pcre2_general_context_create(allocate, release, NULL);
+    matcher->general = pcre2_general_context_create(allocate, release_memory, NULL);
     if (matcher->general) {
         matcher->context = pcre2_match_context_create(matcher->general);
         matcher->data = pcre2_match_data_create(1, matcher->general);
@@ -374,7 +375,7 @@ static const pcre2_code *watched_code(const struct peg__regex *regex, enum peg__
 
     if (code)
         return code;
-    code = compile(regex->pattern, regex->options | PCRE2_AUTO_CALLOUT, &number, &offset);
+    code = compile_pattern(regex->pattern, regex->options | PCRE2_AUTO_CALLOUT, &number, &offset);
     if (!code) {
         *ret_why = number == PCRE2_ERROR_HEAP_FAILED ? PEG__MATCH_NOMEM : PEG__MATCH_LIMIT;
         return NULL;

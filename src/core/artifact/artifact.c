@@ -123,7 +123,7 @@ PEG__DEFINE_GETTER(peg_reader *, peg_artifact_reader, peg_artifact, reader)
 
 /* ---- bytes ------------------------------------------------------------------------------- */
 
-static peg_status fail_too_large(peg_error *reterr)
+static peg_status fail_artifact_too_large(peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_READER_TOO_LARGE",
                      "the artifact has more than %d bytes (artifact_bytes); read parts of it "
@@ -140,7 +140,7 @@ static peg_status find_bytes(peg_artifact *artifact, peg_error *reterr)
     if (atomic_load_explicit(&artifact->has_bytes, memory_order_relaxed))
         return PEG_OK;
     if (peg_reader_byte_length(artifact->reader) > PEG_LIMIT_ARTIFACT_BYTES)
-        return fail_too_large(reterr);
+        return fail_artifact_too_large(reterr);
     if (!peg__reader_view(artifact->reader, &bytes)) {
         status = peg_reader_read_all(artifact->reader, PEG_LIMIT_ARTIFACT_BYTES, &artifact->read,
                                      &bytes.len, reterr);
@@ -306,7 +306,7 @@ static peg_status count_through_reader(peg_artifact *artifact, char *piece, peg_
             return status;
         len += got;
         if (len > PEG_LIMIT_ARTIFACT_BYTES)
-            return fail_too_large(reterr);
+            return fail_artifact_too_large(reterr);
         n_newlines += count_newlines(piece, got);
     } while (got == COUNT_PIECE);
     set_count(artifact, len > 0 ? n_newlines + 1 : 0);
@@ -326,7 +326,7 @@ static peg_status find_count(peg_artifact *artifact, peg_error *reterr)
         peg__reader_view(artifact->reader, &view))
         return find_lines(artifact, reterr);
     if (peg_reader_byte_length(artifact->reader) > PEG_LIMIT_ARTIFACT_BYTES)
-        return fail_too_large(reterr);
+        return fail_artifact_too_large(reterr);
     piece = peg__alloc(COUNT_PIECE);
     if (!piece)
         return peg__fail_nomem(reterr);

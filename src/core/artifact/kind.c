@@ -57,8 +57,8 @@ static void point_at(const struct chain *chain, const char *field, peg_error *re
     peg__error_where(reterr, peg__strn(where, len));
 }
 
-static peg_status refuse(const struct chain *chain, const char *field, const char *what,
-                         peg_error *reterr)
+static peg_status reject_kind(const struct chain *chain, const char *field, const char *what,
+                              peg_error *reterr)
 {
     const char *name = chain->kinds[chain->level]->name;
 
@@ -69,8 +69,8 @@ static peg_status refuse(const struct chain *chain, const char *field, const cha
 }
 
 /* The same with the error behind it; out of memory stays what it is. */
-static peg_status refuse_because(const struct chain *chain, const char *field,
-                                 const peg_error *cause, peg_error *reterr)
+static peg_status reject_kind_because(const struct chain *chain, const char *field,
+                                      const peg_error *cause, peg_error *reterr)
 {
     if (cause->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
@@ -83,7 +83,7 @@ static peg_status refuse_because(const struct chain *chain, const char *field,
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-static bool is_name(const char *name, size_t max, const char *others)
+static bool is_plain_name(const char *name, size_t max, const char *others)
 {
     size_t len = 0;
 
@@ -113,14 +113,14 @@ static peg_status check_properties(const struct chain *chain, const peg_json *pr
                                    peg_error *reterr)
 {
     if (properties->kind != PEG_JSON_OBJECT)
-        return refuse(chain, "properties", "must be a JSON object, one schema for each argument",
-                      reterr);
+        return reject_kind(chain, "properties",
+                           "must be a JSON object, one schema for each argument", reterr);
     if (peg_json_get(properties, PEG__ARTIFACT_ID))
-        return refuse(chain, "properties", "must not have '" PEG__ARTIFACT_ID "', which is added",
-                      reterr);
+        return reject_kind(chain, "properties",
+                           "must not have '" PEG__ARTIFACT_ID "', which is added", reterr);
     PEG_JSON_EACH_MEMBER (properties, key) {
         if (key[1].kind != PEG_JSON_OBJECT && key[1].kind != PEG_JSON_BOOL)
-            return refuse(chain, "properties", "must have a schema for each argument", reterr);
+            return reject_kind(chain, "properties", "must have a schema for each argument", reterr);
     }
     return PEG_OK;
 }
@@ -129,10 +129,11 @@ static peg_status check_required(const struct chain *chain, const peg_json *requ
                                  const peg_json *properties, peg_error *reterr)
 {
     if (required->kind != PEG_JSON_ARRAY)
-        return refuse(chain, "required", "must be a JSON array of names", reterr);
+        return reject_kind(chain, "required", "must be a JSON array of names", reterr);
     PEG_JSON_EACH_ITEM (required, name) {
         if (name->kind != PEG_JSON_STRING || !peg_json_get_str(properties, peg_json_str(name)))
-            return refuse(chain, "required", "must have only names that are in properties", reterr);
+            return reject_kind(chain, "required", "must have only names that are in properties",
+                               reterr);
     }
     return PEG_OK;
 }
@@ -145,7 +146,7 @@ static peg_status parse_field(const struct chain *chain, const char *field, cons
     peg_error why;
 
     if (peg_json_parse(peg__str(text), &options, ret_doc, &why))
-        return refuse_because(chain, field, &why, reterr);
+        return reject_kind_because(chain, field, &why, reterr);
     return PEG_OK;
 }
 
@@ -195,7 +196,7 @@ static peg_status check_schema(const struct chain *chain, const peg_artifact_que
     if (status)
         return status;
     if (peg_schema_compile(peg__strn(text, len), NULL, &schema, &why))
-        return refuse_because(chain, "properties", &why, reterr);
+        return reject_kind_because(chain, "properties", &why, reterr);
     return PEG_OK;
 }
 
@@ -205,11 +206,12 @@ static peg_status check_description(const struct chain *chain, const char *descr
                                     peg_error *reterr)
 {
     if (!description || !*description)
-        return refuse(chain, "description", "is missing: say what it answers", reterr);
+        return reject_kind(chain, "description", "is missing: say what it answers", reterr);
     if (strlen(description) > PEG_LIMIT_DESCRIPTION_BYTES)
-        return refuse(chain, "description", "is longer than 64 KiB (description_bytes)", reterr);
+        return reject_kind(chain, "description", "is longer than 64 KiB (description_bytes)",
+                           reterr);
     if (!peg__utf8_is_valid(peg__str(description)))
-        return refuse(chain, "description", "is not UTF-8", reterr);
+        return reject_kind(chain, "description", "is not UTF-8", reterr);
     return PEG_OK;
 }
 
@@ -218,15 +220,15 @@ static peg_status check_query(const struct chain *chain, bool compile, peg_error
     const peg_artifact_query *query = &chain->kinds[chain->level]->queries[chain->query];
     peg_status status;
 
-    if (!is_name(query->name, PEG_LIMIT_NAME_BYTES, "_.:/-"))
-        return refuse(chain, "name", "must be a tool's: [A-Za-z0-9_.:/-]{1,256}", reterr);
+    if (!is_plain_name(query->name, PEG_LIMIT_NAME_BYTES, "_.:/-"))
+        return reject_kind(chain, "name", "must be a tool's: [A-Za-z0-9_.:/-]{1,256}", reterr);
     if (has_query(chain->kinds[chain->level], chain->query, query->name))
-        return refuse(chain, "name", "is that of an earlier query", reterr);
+        return reject_kind(chain, "name", "is that of an earlier query", reterr);
     status = check_description(chain, query->description, reterr);
     if (status)
         return status;
     if (!query->run)
-        return refuse(chain, "run", "is missing: set the function that answers", reterr);
+        return reject_kind(chain, "run", "is missing: set the function that answers", reterr);
     status = check_arguments(chain, query, reterr);
     if (status || !compile)
         return status;
@@ -246,12 +248,12 @@ static peg_status check_level(struct chain *chain, bool compile, peg_error *rete
     const peg_artifact_kind *kind = chain->kinds[chain->level];
 
     chain->query = SIZE_MAX;
-    if (!is_name(kind->name, PEG_LIMIT_KIND_NAME_BYTES, "_.-"))
-        return refuse(chain, "name", "must be [A-Za-z0-9_.-]{1,64}", reterr);
+    if (!is_plain_name(kind->name, PEG_LIMIT_KIND_NAME_BYTES, "_.-"))
+        return reject_kind(chain, "name", "must be [A-Za-z0-9_.-]{1,64}", reterr);
     if (kind->n_queries > PEG_LIMIT_KIND_QUERIES)
-        return refuse(chain, "queries", "are more than 64 (kind_queries)", reterr);
+        return reject_kind(chain, "queries", "are more than 64 (kind_queries)", reterr);
     if (kind->n_queries && !kind->queries)
-        return refuse(chain, "queries", "are missing, but n_queries is not 0", reterr);
+        return reject_kind(chain, "queries", "are missing, but n_queries is not 0", reterr);
     for (chain->query = 0; chain->query < kind->n_queries; chain->query++) {
         const peg_status status = check_query(chain, compile, reterr);
 
@@ -271,24 +273,25 @@ static peg_status check_against_bases(struct chain *chain, peg_error *reterr)
 
         chain->query = SIZE_MAX;
         if (kind->parse && base->parse)
-            return refuse(chain, "parse",
-                          "must be NULL: its base has one, and the queries of the "
-                          "base rely on what that makes",
-                          reterr);
+            return reject_kind(chain, "parse",
+                               "must be NULL: its base has one, and the queries of the "
+                               "base rely on what that makes",
+                               reterr);
         for (chain->query = 0; chain->query < kind->n_queries; chain->query++)
             if (has_query(base, base->n_queries, kind->queries[chain->query].name))
-                return refuse(chain, "name", "is that of a query of its base", reterr);
+                return reject_kind(chain, "name", "is that of a query of its base", reterr);
     }
     return PEG_OK;
 }
 
-static peg_status collect(const peg_artifact_kind *kind, struct chain *chain, peg_error *reterr)
+static peg_status collect_bases(const peg_artifact_kind *kind, struct chain *chain,
+                                peg_error *reterr)
 {
     *chain = (struct chain){.query = SIZE_MAX};
     for (; kind; kind = peg__kind_base(kind)) {
         if (chain->n == PEG_LIMIT_KIND_DEPTH)
-            return refuse(chain, "base", "leads to more than 16 kinds (kind_depth) or in a circle",
-                          reterr);
+            return reject_kind(chain, "base",
+                               "leads to more than 16 kinds (kind_depth) or in a circle", reterr);
         chain->kinds[chain->n++] = kind;
     }
     return PEG_OK;
@@ -301,7 +304,7 @@ peg_status peg__kind_check(const peg_artifact_kind *kind, bool compile, peg_erro
 
     if (!kind)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "the kind is missing");
-    status = collect(kind, &chain, reterr);
+    status = collect_bases(kind, &chain, reterr);
     for (size_t i = 0; status == PEG_OK && i < chain.n && !is_ours(chain.kinds[i]); i++) {
         chain.level = i;
         status = check_level(&chain, compile, reterr);

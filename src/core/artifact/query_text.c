@@ -208,8 +208,8 @@ static bool begins_with_flags(peg_str ecma)
            strchr("imsx-", ecma.ptr[2]);
 }
 
-static peg_status compile(peg_str ecma, unsigned flags, struct peg__pattern **ret_pattern,
-                          peg_error *reterr)
+static peg_status compile_pattern(peg_str ecma, unsigned flags, struct peg__pattern **ret_pattern,
+                                  peg_error *reterr)
 {
     peg_error why;
     const peg_status status =
@@ -294,7 +294,8 @@ static peg_status grep(const struct peg__query *query, struct peg__buf *out, peg
     PEG_CLEANUP(peg__matcher_freep) struct peg__matcher *matcher = NULL;
     struct search s = {
         .query = query, .valid = PEG__BUF(PEG_LIMIT_TEXT_BYTES), .answer = {.out = out}};
-    peg_status status = compile(peg__query_string(query, "pattern"), flags, &pattern, reterr);
+    peg_status status =
+        compile_pattern(peg__query_string(query, "pattern"), flags, &pattern, reterr);
 
     if (status)
         return status;

@@ -486,7 +486,7 @@ static enum outcome start_block(struct reader *r, size_t *n_matched)
 /* ---- text ---------------------------------------------------------------------------------- */
 
 /* What is left of the line. */
-static void add_text(struct reader *r, size_t n_matched)
+static void add_text_line(struct reader *r, size_t n_matched)
 {
     if (peg__md_rest(&r->cursor).len == 0) {
         close_to(r, n_matched);
@@ -521,7 +521,7 @@ static void read_line(struct reader *r)
         r->md->n_steps += r->n_open;
     }
     if (outcome == IS_TEXT && !r->status)
-        add_text(r, n_matched);
+        add_text_line(r, n_matched);
 }
 
 /* The line that starts at `at`; tells where the next one does, SIZE_MAX if there is none. */

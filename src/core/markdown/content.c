@@ -49,7 +49,7 @@ static bool next_piece(struct content *c, struct peg__md_lines *lines, size_t *r
     return true;
 }
 
-static bool read_piece(struct content *c)
+static bool read_content_piece(struct content *c)
 {
     struct peg__md_answer *a = &c->a;
 
@@ -133,7 +133,7 @@ peg_status peg__md_links(const struct peg__md *md, const struct peg__md_scope *s
         if (!has_inline(&md->blocks[i]) || !peg__md_is_within(&c.a, &md->blocks[i]))
             continue;
         while (!peg__md_is_full(&c.a) && next_piece(&c, &lines, &line))
-            if (read_piece(&c))
+            if (read_content_piece(&c))
                 put_links(&c, line);
     }
     peg_json_close(c.a.b);
@@ -167,7 +167,7 @@ static void put_inline_text(struct content *c, struct peg__md_lines *lines, stru
     while (!a->status && !out->status && next_piece(c, lines, &line)) {
         if (is_table)
             trim_row(&a->content);
-        if (a->content.len == 0 || !read_piece(c))
+        if (a->content.len == 0 || !read_content_piece(c))
             continue;
         if (!is_first && is_table)
             peg__buf_putc(out, '\n');

@@ -29,7 +29,7 @@ static bool is_over(const struct peg__md_scan *s)
 }
 
 /* Ends every function: counts, and goes back if it failed. */
-static bool settle(struct peg__md_scan *s, size_t start, bool ok)
+static bool settle_scan(struct peg__md_scan *s, size_t start, bool ok)
 {
     s->n_steps += s->at - start + 1;
     if (!ok)
@@ -76,7 +76,7 @@ bool peg__md_scan_label(struct peg__md_scan *s, peg_str *ret_label)
             s->at++;
             if (has_letter)
                 *ret_label = label;
-            return settle(s, start, has_letter);
+            return settle_scan(s, start, has_letter);
         }
         if (c == '[')
             break;
@@ -84,7 +84,7 @@ bool peg__md_scan_label(struct peg__md_scan *s, peg_str *ret_label)
         if (c == '\\' && peg__md_is_punctuation(peek(s, 1)))
             s->at++;
     }
-    return settle(s, start, false);
+    return settle_scan(s, start, false);
 }
 
 /* <between angle brackets> */
@@ -128,8 +128,8 @@ static bool scan_url(struct peg__md_scan *s, peg_str *ret_url)
 {
     const size_t start = s->at;
 
-    return settle(s, start,
-                  peek(s, 0) == '<' ? scan_angle_url(s, ret_url) : scan_plain_url(s, ret_url));
+    return settle_scan(s, start,
+                       peek(s, 0) == '<' ? scan_angle_url(s, ret_url) : scan_plain_url(s, ret_url));
 }
 
 /* "..." or '...' or (...), without a blank line. */
@@ -147,14 +147,14 @@ static bool scan_title(struct peg__md_scan *s, peg_str *ret_title)
         if (c == close) {
             *ret_title = peg__strn(s->text.ptr + start + 1, s->at - start - 1);
             s->at++;
-            return settle(s, start, true);
+            return settle_scan(s, start, true);
         }
         if ((c == '(' && open == '(') || (c == '\n' && peek(s, 1) == '\n'))
             break;
         if (c == '\\' && peg__md_is_punctuation(peek(s, 1)))
             s->at++;
     }
-    return settle(s, start, false);
+    return settle_scan(s, start, false);
 }
 
 bool peg__md_scan_target(struct peg__md_scan *s, peg_str *ret_url, peg_str *ret_title)
@@ -169,17 +169,17 @@ bool peg__md_scan_target(struct peg__md_scan *s, peg_str *ret_url, peg_str *ret_
     s->at++;
     skip_gap(s);
     if (!scan_url(s, &url))
-        return settle(s, start, false);
+        return settle_scan(s, start, false);
     before = s->at;
     skip_gap(s);
     if (s->at > before && scan_title(s, &title))
         skip_gap(s);
     if (peek(s, 0) != ')')
-        return settle(s, start, false);
+        return settle_scan(s, start, false);
     s->at++;
     *ret_url = url;
     *ret_title = title;
-    return settle(s, start, true);
+    return settle_scan(s, start, true);
 }
 
 /* Nothing but spaces up to the end of the line, which is taken. */
@@ -217,16 +217,16 @@ bool peg__md_scan_definition(struct peg__md_scan *s, peg_str *ret_label, peg_str
     size_t before;
 
     if (!peg__md_scan_label(s, &label) || peek(s, 0) != ':')
-        return settle(s, start, false);
+        return settle_scan(s, start, false);
     s->at++;
     skip_gap(s);
     before = s->at;
     if (is_over(s) || !scan_url(s, &url) || s->at == before || !end_definition(s, &title))
-        return settle(s, start, false);
+        return settle_scan(s, start, false);
     *ret_label = label;
     *ret_url = url;
     *ret_title = title;
-    return settle(s, start, true);
+    return settle_scan(s, start, true);
 }
 
 /* ---- autolinks ----------------------------------------------------------------------------- */
@@ -275,11 +275,11 @@ bool peg__md_scan_autolink(struct peg__md_scan *s, peg_str *ret_url, bool *ret_i
         s->at++;
     url = since(s, start + 1);
     if (peek(s, 0) != '>' || (!has_scheme && !is_email(url)))
-        return settle(s, start, false);
+        return settle_scan(s, start, false);
     s->at++;
     *ret_url = url;
     *ret_is_email = !has_scheme;
-    return settle(s, start, true);
+    return settle_scan(s, start, true);
 }
 
 /* What stands behind a URL in a sentence is not part of it. */
@@ -322,11 +322,11 @@ bool peg__md_scan_bare_url(struct peg__md_scan *s, peg_str *ret_url)
     url = trim_url(since(s, start));
     /* A host has a letter at least. */
     if (url.len <= n_start || peg__md_is_punctuation(url.ptr[n_start]))
-        return settle(s, start, false);
+        return settle_scan(s, start, false);
     s->n_steps += s->at - start;
     s->at = start + url.len;
     *ret_url = url;
-    return settle(s, start, true);
+    return settle_scan(s, start, true);
 }
 
 /* ---- HTML ---------------------------------------------------------------------------------- */
@@ -442,8 +442,8 @@ bool peg__md_scan_html(struct peg__md_scan *s)
     if (peek(s, 0) != '<')
         return false;
     if (peek(s, 1) == '?' || peek(s, 1) == '!')
-        return settle(s, start, scan_special(s));
-    return settle(s, start, scan_tag(s));
+        return settle_scan(s, start, scan_special(s));
+    return settle_scan(s, start, scan_tag(s));
 }
 
 /* ---- characters ---------------------------------------------------------------------------- */

@@ -377,7 +377,8 @@ static struct peg__job *abandon(peg_pool *pool, struct peg__job *job)
 }
 
 /* The caller will wait no longer: whatever state the job is in becomes an end. */
-static enum peg__job_end settle(peg_pool *pool, struct peg__job *job, struct peg__job **ret_drop)
+static enum peg__job_end settle_job(peg_pool *pool, struct peg__job *job,
+                                    struct peg__job **ret_drop)
 {
     job->waiter = NULL;
     switch ((enum peg__job_state)job->state) {
@@ -422,7 +423,7 @@ enum peg__job_end peg__pool_await(struct peg__job *job, peg_ctx *ctx)
         pthread_mutex_lock(&pool->lock);
         end_waiting(pool);
     }
-    end = settle(pool, job, &drop);
+    end = settle_job(pool, job, &drop);
     pthread_mutex_unlock(&pool->lock);
     pool_release_all(drop);
     peg__wait_destroy(&waiter.wait);

@@ -21,7 +21,7 @@ static void add_member(peg_json_builder *b, const char *name, const peg_json *va
     peg_json_add_copy(b, value);
 }
 
-static void add_text(peg_json_builder *b, const char *name, peg_str text)
+static void add_text_member(peg_json_builder *b, const char *name, peg_str text)
 {
     peg_json_add_key(b, peg__str(name));
     peg_json_add_string(b, text);
@@ -65,14 +65,14 @@ static void add_hints(peg_json_builder *b, const peg_tool_def *def)
 static void add_tool(peg_json_builder *b, const peg_tool *tool)
 {
     peg_json_open_object(b);
-    add_text(b, "name", tool->name);
-    add_text(b, "description", tool->description);
+    add_text_member(b, "name", tool->name);
+    add_text_member(b, "description", tool->description);
     add_member(b, "parameters", peg_tool_input_schema(tool));
     add_member(b, "output", peg_tool_output_schema(tool));
     add_examples(b, peg_tool_examples(tool));
     peg__tool_add_tags(tool, b);
     if (tool->version.len)
-        add_text(b, "version", tool->version);
+        add_text_member(b, "version", tool->version);
     add_hints(b, &tool->def);
     add_hint(b, "ephemeral", tool->def.ephemeral);
     peg_json_close(b);
@@ -106,7 +106,7 @@ static bool is_base_alone(const struct peg__layers *layers)
 }
 
 /* The first one to write it down wins; what others wrote meanwhile is the same. */
-static struct peg__shared *keep(struct peg__table *table, struct peg__shared *shared)
+static struct peg__shared *keep_shared(struct peg__table *table, struct peg__shared *shared)
 {
     struct peg__shared *expected = NULL;
 
@@ -131,7 +131,7 @@ peg_status peg__registry_definitions(peg_registry *registry, struct peg__shared 
     if (!shared) {
         status = write_down(&layers, &shared, reterr);
         if (!status && is_base_alone(&layers))
-            shared = keep(layers.base, shared);
+            shared = keep_shared(layers.base, shared);
     }
     peg__layers_free(&layers);
     if (!status)

@@ -386,8 +386,8 @@ static bool is_wanted(enum wanted wanted, const struct peg__spot *spot)
     return wanted == ALL || spot->is_hidden == (wanted == HIDDEN);
 }
 
-static peg_status collect(const struct peg__layers *layers, enum wanted wanted,
-                          peg_tool_list *ret_list)
+static peg_status collect_tools(const struct peg__layers *layers, enum wanted wanted,
+                                peg_tool_list *ret_list)
 {
     struct peg__walk walk = {.layers = layers};
     peg_tool_list list = {.items = peg__alloc(layers->n * sizeof(peg_tool *))};
@@ -407,7 +407,7 @@ static peg_status list_tools(peg_registry *registry, enum wanted wanted, peg_too
     peg_status status;
 
     pthread_rwlock_rdlock(&registry->lock);
-    status = collect(&registry->layers, wanted, ret_list);
+    status = collect_tools(&registry->layers, wanted, ret_list);
     pthread_rwlock_unlock(&registry->lock);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }

@@ -125,7 +125,7 @@ static void tidy(struct peg__table *table)
         point_slot_at(table, i);
 }
 
-static peg_status grow(struct peg__table *table, size_t want)
+static peg_status grow_table(struct peg__table *table, size_t want)
 {
     size_t capacity = table->capacity ? table->capacity : MIN_CAPACITY;
     struct peg__entry *entries;
@@ -156,7 +156,7 @@ peg_status peg__table_reserve(struct peg__table *table, size_t n)
         tidy(table);
         return PEG_OK;
     }
-    return grow(table, table->n + n + table->n / 2);
+    return grow_table(table, table->n + n + table->n / 2);
 }
 
 /* Every change comes here: what was written down about the tools is no longer true. */

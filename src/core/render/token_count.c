@@ -52,7 +52,7 @@ static struct estimator replaced[N_BUILT_IN];
 static struct estimator own[N_OWN_MAX];
 static size_t n_own;
 
-static bool is_name(const char *name)
+static bool is_encoding_name(const char *name)
 {
     size_t len = 0;
 
@@ -104,7 +104,7 @@ static void remove_own(size_t i)
 }
 
 /* Under the lock; false if the table is full. */
-static bool put(const char *encoding, peg_token_fn fn, void *user)
+static bool put_counter(const char *encoding, peg_token_fn fn, void *user)
 {
     const size_t built = find_built_in(encoding);
     const size_t i = find_own(encoding);
@@ -130,12 +130,12 @@ peg_status peg_token_counter_register(const char *encoding, peg_token_fn fn, voi
 {
     bool is_put;
 
-    if (!is_name(encoding))
+    if (!is_encoding_name(encoding))
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "'%.64s' is no name of an encoding: it must be [a-z0-9_.-]{1,64}",
                          encoding ? encoding : "");
     pthread_mutex_lock(&lock);
-    is_put = put(encoding, fn, user);
+    is_put = put_counter(encoding, fn, user);
     pthread_mutex_unlock(&lock);
     if (!is_put)
         return peg__fail(reterr, PEG_ELIMIT, "E_REGISTRY_FULL",
@@ -178,7 +178,7 @@ static peg_status fail_unknown(const char *encoding, peg_error *reterr)
                      "there is no encoding '%.64s'; there are %s", encoding ? encoding : "", list);
 }
 
-static bool find(const char *encoding, peg_token_fn *ret_fn, void **ret_user)
+static bool find_counter(const char *encoding, peg_token_fn *ret_fn, void **ret_user)
 {
     const size_t built = find_built_in(encoding);
     const struct estimator *found = NULL;
@@ -208,7 +208,7 @@ peg_status peg_token_count_estimate(const char *encoding, peg_str text, size_t *
     void *user;
     size_t n;
 
-    if (!encoding || !find(encoding, &fn, &user))
+    if (!encoding || !find_counter(encoding, &fn, &user))
         return fail_unknown(encoding, reterr);
     n = fn(text, user);
     /* A tokenizer that fails must not fail what only wants to know how much there is. */

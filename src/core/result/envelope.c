@@ -160,24 +160,26 @@ static bool is_nonce(const char *s)
     return n > 0 && n <= MAX_NONCE && s[n] == '\0';
 }
 
-static peg_status refuse(peg_error *reterr, const char *field, const char *words)
+static peg_status reject_field(peg_error *reterr, const char *field, const char *reason)
 {
-    peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "%s", words);
+    peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "%s", reason);
     peg__error_where(reterr, peg__str(field));
     return PEG_EINVAL;
 }
 
-static peg_status check(const peg_envelope *envelope, peg_str body, peg_error *reterr)
+static peg_status check_envelope(const peg_envelope *envelope, peg_str body, peg_error *reterr)
 {
     if (!envelope)
-        return refuse(reterr, "", "an envelope is required");
+        return reject_field(reterr, "", "an envelope is required");
     if (!envelope->kind || !envelope->kind[0])
-        return refuse(reterr, "/kind", "say what is inside, for example kind \"tool-result\"");
+        return reject_field(reterr, "/kind",
+                            "say what is inside, for example kind \"tool-result\"");
     if (envelope->nonce && !is_nonce(envelope->nonce))
-        return refuse(reterr, "/nonce",
-                      "a nonce is 1 to 128 of A-Z a-z 0-9 _ -; leave it NULL to have one made");
+        return reject_field(
+            reterr, "/nonce",
+            "a nonce is 1 to 128 of A-Z a-z 0-9 _ -; leave it NULL to have one made");
     if (body.len > 0 && !body.ptr)
-        return refuse(reterr, "/body", "the body has a length but no bytes");
+        return reject_field(reterr, "/body", "the body has a length but no bytes");
     return PEG_OK;
 }
 
@@ -187,12 +189,12 @@ peg_status peg_envelope_wrap(const peg_envelope *envelope, peg_str body, char **
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     char nonce[PEG_ID_HEX_TEXT];
     peg_envelope whole;
-    peg_status status = check(envelope, body, reterr);
+    peg_status status = check_envelope(envelope, body, reterr);
 
     if (status)
         return status;
     if (!ret_text)
-        return refuse(reterr, "", "a place for the text is required");
+        return reject_field(reterr, "", "a place for the text is required");
     whole = *envelope;
     if (!whole.nonce) {
         if (!peg__id_hex(nonce))

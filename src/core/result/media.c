@@ -82,7 +82,7 @@ const char *peg_media_hazard_name(peg_media_hazard hazard)
 
 /* ---- checking a definition --------------------------------------------------------------- */
 
-static peg_status refuse(const char *where, const char *what, peg_error *reterr)
+static peg_status reject_field(const char *where, const char *what, peg_error *reterr)
 {
     peg__fail(reterr, PEG_EINVAL, "E_INVALID_INITIAL_MEDIA_VALUE", "%s of the media %s", where + 1,
               what);
@@ -97,7 +97,7 @@ static peg_status check_string(const char *where, const char *s, bool may_be_emp
     size_t n;
 
     if (!s || (!may_be_empty && !*s))
-        return refuse(where, "is missing: set it", reterr);
+        return reject_field(where, "is missing: set it", reterr);
     n = strlen(s);
     if (n >= PEG_LIMIT_MEDIA_TEXT_BYTES - *len) {
         peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
@@ -107,7 +107,7 @@ static peg_status check_string(const char *where, const char *s, bool may_be_emp
         return PEG_ELIMIT;
     }
     if (!peg__utf8_is_valid(peg__strn(s, n)))
-        return refuse(where, "is not UTF-8", reterr);
+        return reject_field(where, "is not UTF-8", reterr);
     *len += n + 1;
     return PEG_OK;
 }
@@ -115,10 +115,10 @@ static peg_status check_string(const char *where, const char *s, bool may_be_emp
 static peg_status check_tier(const char *where, peg_trust_tier tier, peg_error *reterr)
 {
     if (tier < PEG_TIER_FIRST_PARTY || tier > PEG_TIER_THIRD_PARTY_PUBLIC)
-        return refuse(where,
-                      tier ? "is none of the trust tiers"
-                           : "is missing: choose a trust tier, there is no default",
-                      reterr);
+        return reject_field(where,
+                            tier ? "is none of the trust tiers"
+                                 : "is missing: choose a trust tier, there is no default",
+                            reterr);
     return PEG_OK;
 }
 
@@ -141,7 +141,7 @@ static peg_status check_note(const peg_media_def *def, size_t i, size_t *len, pe
     if (status)
         return status;
     if (is_named_before(def, i))
-        return refuse(where, "is that of an earlier note: each name stands once", reterr);
+        return reject_field(where, "is that of an earlier note: each name stands once", reterr);
     snprintf(where, sizeof(where), "/notes/%zu/text", i);
     status = check_string(where, note->text, true, len, reterr);
     if (status)
@@ -160,7 +160,7 @@ static peg_status check_notes(const peg_media_def *def, size_t *len, peg_error *
         return PEG_ELIMIT;
     }
     if (def->n_notes && !def->notes)
-        return refuse("/notes", "is missing, but n_notes is not 0", reterr);
+        return reject_field("/notes", "is missing, but n_notes is not 0", reterr);
     for (size_t i = 0; i < def->n_notes; i++) {
         const peg_status status = check_note(def, i, len, reterr);
 
@@ -205,24 +205,25 @@ static bool is_remote(const peg_media_def *def)
     return (def->uri && *def->uri) || (def->file_id && *def->file_id);
 }
 
-static peg_status check(const peg_media_def *def, size_t *ret_len, peg_error *reterr)
+static peg_status check_def(const peg_media_def *def, size_t *ret_len, peg_error *reterr)
 {
     size_t len = 0;
     peg_status status;
 
     if (def->kind < PEG_MEDIA_IMAGE || def->kind > PEG_MEDIA_DOCUMENT)
-        return refuse("/kind", "must be image, audio, video or document", reterr);
+        return reject_field("/kind", "must be image, audio, video or document", reterr);
     if (!def->reader && !is_remote(def))
-        return refuse("/reader",
-                      "is missing: set where the bytes come from, or uri or file_id if a provider "
-                      "has them",
-                      reterr);
+        return reject_field(
+            "/reader",
+            "is missing: set where the bytes come from, or uri or file_id if a provider "
+            "has them",
+            reterr);
     status = check_tier("/tier", def->tier, reterr);
     if (status)
         return status;
     if (def->hazard < PEG_HAZARD_INERT || def->hazard > PEG_HAZARD_OPAQUE)
-        return refuse("/hazard", "must be inert, extractable or opaque; there is no default",
-                      reterr);
+        return reject_field("/hazard", "must be inert, extractable or opaque; there is no default",
+                            reterr);
     status = check_strings(def, &len, reterr);
     if (status)
         return status;
@@ -264,7 +265,7 @@ static peg_status open_bytes(const peg_media_def *def, peg_reader **ret_reader, 
 
 /* ---- making it --------------------------------------------------------------------------- */
 
-static const char *put(char **at, const char *s)
+static const char *put_string(char **at, const char *s)
 {
     const size_t n = strlen(s) + 1;
     char *copy = *at;
@@ -274,13 +275,13 @@ static const char *put(char **at, const char *s)
     return copy;
 }
 
-static const char *put_optional(char **at, const char *s)
+static const char *put_optional_string(char **at, const char *s)
 {
-    return s ? put(at, s) : "";
+    return s ? put_string(at, s) : "";
 }
 
-static peg_status make(const peg_media_def *def, const char *id, size_t len, peg_media **ret_media,
-                       peg_error *reterr)
+static peg_status make_media(const peg_media_def *def, const char *id, size_t len,
+                             peg_media **ret_media, peg_error *reterr)
 {
     const size_t head = sizeof(peg_media) + def->n_notes * sizeof(peg_media_note);
     peg_reader *reader = NULL;
@@ -303,16 +304,16 @@ static peg_status make(const peg_media_def *def, const char *id, size_t len, peg
                          .has_bytes = def->reader != NULL,
                          .reader = reader,
                          .n_notes = def->n_notes};
-    media->id = put(&at, id);
-    media->mime_type = put(&at, def->mime_type);
-    media->filename = put(&at, def->filename);
-    media->source = put_optional(&at, def->source);
-    media->uri = put_optional(&at, def->uri);
-    media->file_id = put_optional(&at, def->file_id);
-    media->detail = put_optional(&at, def->detail);
+    media->id = put_string(&at, id);
+    media->mime_type = put_string(&at, def->mime_type);
+    media->filename = put_string(&at, def->filename);
+    media->source = put_optional_string(&at, def->source);
+    media->uri = put_optional_string(&at, def->uri);
+    media->file_id = put_optional_string(&at, def->file_id);
+    media->detail = put_optional_string(&at, def->detail);
     for (size_t i = 0; i < def->n_notes; i++)
-        media->notes[i] = (peg_media_note){.name = put(&at, def->notes[i].name),
-                                           .text = put(&at, def->notes[i].text),
+        media->notes[i] = (peg_media_note){.name = put_string(&at, def->notes[i].name),
+                                           .text = put_string(&at, def->notes[i].text),
                                            .tier = def->notes[i].tier,
                                            .is_derived = def->notes[i].is_derived};
     *ret_media = media;
@@ -329,7 +330,7 @@ peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media, peg_er
     if (!def)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_INITIAL_MEDIA_VALUE",
                          "the definition of the media is missing");
-    status = check(def, &len, reterr);
+    status = check_def(def, &len, reterr);
     if (status)
         return status;
     if (!def->id) {
@@ -337,7 +338,7 @@ peg_status peg_media_new(const peg_media_def *def, peg_media **ret_media, peg_er
             return peg__fail_no_randomness(reterr);
         len += sizeof(fresh);
     }
-    return make(def, def->id ? def->id : fresh, len, ret_media, reterr);
+    return make_media(def, def->id ? def->id : fresh, len, ret_media, reterr);
 }
 
 static peg_status new_from(const peg_media_def *def, peg_trust_tier tier, peg_media **ret_media,

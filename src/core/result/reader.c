@@ -255,7 +255,7 @@ int64_t peg_reader_byte_length(peg_reader *reader)
     return len < 0 ? -1 : len;
 }
 
-static peg_status fail_too_large(size_t max, peg_error *reterr)
+static peg_status fail_over_max(size_t max, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_READER_TOO_LARGE",
                      "there are more than %zu bytes (max); read a part of it, or allow more", max);
@@ -287,8 +287,8 @@ static peg_status read_known(peg_reader *reader, size_t len, char **ret_bytes, s
 }
 
 /* One piece more. At the maximum one byte is asked for, only to learn whether there is one. */
-static peg_status read_piece(peg_reader *reader, struct peg__buf *out, bool *ret_ended,
-                             peg_error *reterr)
+static peg_status read_next_piece(peg_reader *reader, struct peg__buf *out, bool *ret_ended,
+                                  peg_error *reterr)
 {
     const size_t left = out->max - out->len;
     size_t want = out->len > FIRST_PIECE ? out->len : FIRST_PIECE;
@@ -307,7 +307,7 @@ static peg_status read_piece(peg_reader *reader, struct peg__buf *out, bool *ret
     if (status)
         return status;
     if (want == 0 && got > 0)
-        return fail_too_large(out->max, reterr);
+        return fail_over_max(out->max, reterr);
     out->len += got;
     *ret_ended = got < want || want == 0;
     return PEG_OK;
@@ -320,7 +320,7 @@ static peg_status read_unknown(peg_reader *reader, size_t max, char **ret_bytes,
     bool ended = false;
 
     while (!ended) {
-        const peg_status status = read_piece(reader, &out, &ended, reterr);
+        const peg_status status = read_next_piece(reader, &out, &ended, reterr);
 
         if (status) {
             peg__buf_free(&out);
@@ -341,6 +341,6 @@ peg_status peg_reader_read_all(peg_reader *reader, size_t max, char **ret_bytes,
     if (len < 0)
         return read_unknown(reader, max, ret_bytes, ret_len, reterr);
     if ((uint64_t)len > max)
-        return fail_too_large(max, reterr);
+        return fail_over_max(max, reterr);
     return read_known(reader, (size_t)len, ret_bytes, ret_len, reterr);
 }

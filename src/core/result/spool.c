@@ -218,8 +218,8 @@ static size_t len_of(peg_reader *reader)
 }
 
 /* Under the lock. *ret_old is the reader that was replaced, or NULL: the caller drops it. */
-static peg_status put(struct memory_store *store, peg_str key, peg_reader *reader,
-                      peg_reader **ret_old)
+static peg_status put_reader(struct memory_store *store, peg_str key, peg_reader *reader,
+                             peg_reader **ret_old)
 {
     const size_t without = store->n_bytes - len_of(peg__map_get(&store->readers, key));
     void *old = NULL;
@@ -236,7 +236,7 @@ static peg_status put(struct memory_store *store, peg_str key, peg_reader *reade
     return PEG_OK;
 }
 
-static peg_status keep(void *user, peg_str key, peg_reader *reader, peg_error *reterr)
+static peg_status keep_reader(void *user, peg_str key, peg_reader *reader, peg_error *reterr)
 {
     struct memory_store *store = user;
     peg_reader *old = NULL;
@@ -244,7 +244,7 @@ static peg_status keep(void *user, peg_str key, peg_reader *reader, peg_error *r
     size_t n_keys;
 
     pthread_mutex_lock(&store->lock);
-    status = put(store, key, reader, &old);
+    status = put_reader(store, key, reader, &old);
     n_keys = store->readers.n;
     pthread_mutex_unlock(&store->lock);
     peg_reader_unref(old);
@@ -269,7 +269,7 @@ static peg_status write_copy(void *user, peg_str key, peg_str bytes, peg_reader 
 
     if (status)
         return status;
-    status = keep(user, key, reader, reterr);
+    status = keep_reader(user, key, reader, reterr);
     if (status)
         return status;
     *ret_reader = reader;
@@ -328,7 +328,7 @@ peg_status peg__spool_memory_new(size_t max_bytes, size_t max_keys, peg_spool_st
     *store = (struct memory_store){.lock = PTHREAD_MUTEX_INITIALIZER,
                                    .readers = PEG__MAP(max_keys),
                                    .max_bytes = max_bytes ? max_bytes : PEG_LIMIT_SPOOL_BYTES};
-    status = peg__spool_store_new(&ops, keep, store, ret_store, reterr);
+    status = peg__spool_store_new(&ops, keep_reader, store, ret_store, reterr);
     if (status)
         free_store(store);
     return status;

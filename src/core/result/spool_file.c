@@ -48,13 +48,13 @@ struct file_store {
     char path[];          /* for messages */
 };
 
-static peg_status fail(const struct file_store *store, const char *what, peg_error *reterr)
+static peg_status fail_in_store(const struct file_store *store, const char *what, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_EIO, "E_FILE", "%s in spool directory '%.128s': %m", what,
                      store->path);
 }
 
-static bool name_of(peg_str key, char ret_name[KEY_NAME])
+static bool name_of_key(peg_str key, char ret_name[KEY_NAME])
 {
     unsigned char digest[PEG_SHA256_BYTES];
 
@@ -160,13 +160,13 @@ static peg_status write_new(const struct file_store *store, peg_str bytes,
     file.fd = openat(store->directory, file.name,
                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file.fd < 0)
-        return fail(store, "a file cannot be made", reterr);
+        return fail_in_store(store, "a file cannot be made", reterr);
     if (write_all(file.fd, bytes) && fsync(file.fd) == 0) {
         *ret_file = file;
         return PEG_OK;
     }
     drop_name(store, file.name);
-    status = fail(store, "a file cannot be written", reterr);
+    status = fail_in_store(store, "a file cannot be written", reterr);
     close(file.fd);
     return status;
 }
@@ -195,7 +195,7 @@ static peg_status publish(struct file_store *store, struct new_file *file, const
     if (status) {
         close(file->fd);
     } else if (!rename_to(store, file->name, name)) {
-        status = fail(store, "a file cannot be renamed", reterr);
+        status = fail_in_store(store, "a file cannot be renamed", reterr);
         peg_reader_unref(reader);
     }
     if (status)
@@ -208,7 +208,7 @@ static peg_status publish(struct file_store *store, struct new_file *file, const
 static peg_status sync_directory(const struct file_store *store, peg_error *reterr)
 {
     if (fsync(store->directory) != 0)
-        return fail(store, "a change may not outlive a crash", reterr);
+        return fail_in_store(store, "a change may not outlive a crash", reterr);
     return PEG_OK;
 }
 
@@ -221,7 +221,7 @@ static peg_status write_key(void *user, peg_str key, peg_str bytes, peg_reader *
     char name[KEY_NAME];
     peg_status status;
 
-    if (!name_of(key, name))
+    if (!name_of_key(key, name))
         return peg__fail_nomem(reterr);
     status = set_aside(store, name, bytes.len, reterr);
     if (status)
@@ -251,7 +251,7 @@ static peg_status read_key(void *user, peg_str key, peg_reader **ret_reader, peg
     peg_status status;
     int fd;
 
-    if (!name_of(key, name))
+    if (!name_of_key(key, name))
         return peg__fail_nomem(reterr);
     fd = openat(store->directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno == ENOENT) {
@@ -259,9 +259,9 @@ static peg_status read_key(void *user, peg_str key, peg_reader **ret_reader, peg
         return PEG_OK;
     }
     if (fd < 0)
-        return fail(store, "a file cannot be opened", reterr);
+        return fail_in_store(store, "a file cannot be opened", reterr);
     if (fstat(fd, &about) != 0)
-        status = fail(store, "a file cannot be opened", reterr);
+        status = fail_in_store(store, "a file cannot be opened", reterr);
     else if (!S_ISREG(about.st_mode))
         status =
             peg__fail(reterr, PEG_EIO, "E_FILE",
@@ -280,7 +280,7 @@ static peg_status remove_key(void *user, peg_str key, bool *ret_was_there, peg_e
     peg_status status = PEG_OK;
     uint64_t removed;
 
-    if (!name_of(key, name))
+    if (!name_of_key(key, name))
         return peg__fail_nomem(reterr);
     pthread_mutex_lock(&store->lock);
     removed = bytes_at(store, name);
@@ -288,7 +288,7 @@ static peg_status remove_key(void *user, peg_str key, bool *ret_was_there, peg_e
     if (*ret_was_there)
         discount(store, removed);
     else if (errno != ENOENT)
-        status = fail(store, "a file cannot be removed", reterr);
+        status = fail_in_store(store, "a file cannot be removed", reterr);
     pthread_mutex_unlock(&store->lock);
     return *ret_was_there ? sync_directory(store, reterr) : status;
 }
@@ -384,7 +384,7 @@ static peg_status look_around(struct file_store *store, bool is_alone, peg_error
     peg_status status = PEG_OK;
 
     if (!entries) {
-        status = fail(store, "nothing can be listed", reterr);
+        status = fail_in_store(store, "nothing can be listed", reterr);
         if (again >= 0)
             close(again);
         return status;
@@ -393,7 +393,7 @@ static peg_status look_around(struct file_store *store, bool is_alone, peg_error
     for (errno = 0; (entry = readdir(entries)); errno = 0)
         look_at(store, entry->d_name, is_alone);
     if (errno != 0)
-        status = fail(store, "nothing can be listed", reterr);
+        status = fail_in_store(store, "nothing can be listed", reterr);
     closedir(entries);
     return status;
 }
@@ -407,7 +407,8 @@ static void free_store(void *user)
     peg__free(store);
 }
 
-static peg_status start(struct file_store *store, peg_spool_store **ret_store, peg_error *reterr)
+static peg_status start_store(struct file_store *store, peg_spool_store **ret_store,
+                              peg_error *reterr)
 {
     const peg_spool_ops ops = {
         .write = write_key, .read = read_key, .remove = remove_key, .free = free_store};
@@ -442,7 +443,7 @@ peg_status peg_spool_file_new(const char *directory, size_t max_bytes, peg_spool
         peg__free(store);
         return status;
     }
-    status = start(store, ret_store, reterr);
+    status = start_store(store, ret_store, reterr);
     if (status)
         free_store(store);
     return status;

@@ -82,7 +82,7 @@ peg_gate *peg_gate_unref(peg_gate *gate)
     return NULL;
 }
 
-static peg_status refuse(peg_error *reterr, const char *where, const char *why)
+static peg_status reject_gate(peg_error *reterr, const char *where, const char *why)
 {
     peg__fail(reterr, PEG_EINVAL, INVALID_GATE, "a gate cannot be opened: %s", why);
     peg__error_where(reterr, peg__str(where));
@@ -92,20 +92,23 @@ static peg_status refuse(peg_error *reterr, const char *where, const char *why)
 static peg_status check_def(const peg_gate_def *def, peg_error *reterr)
 {
     if (def->id && (!*def->id || !peg__utf8_is_valid(peg__str(def->id))))
-        return refuse(reterr, "/id", "its id is empty or no UTF-8: leave it out or give one");
+        return reject_gate(reterr, "/id", "its id is empty or no UTF-8: leave it out or give one");
     if (def->id && strlen(def->id) > PEG_LIMIT_ID_BYTES)
-        return refuse(reterr, "/id", "its id is longer than PEG_LIMIT_ID_BYTES: use a shorter one");
+        return reject_gate(reterr, "/id",
+                           "its id is longer than PEG_LIMIT_ID_BYTES: use a shorter one");
     if (!def->reason || !*def->reason || !peg__utf8_is_valid(peg__str(def->reason)))
-        return refuse(reterr, "/reason", "its reason is missing or no UTF-8: say what is asked");
+        return reject_gate(reterr, "/reason",
+                           "its reason is missing or no UTF-8: say what is asked");
     if (strlen(def->reason) > PEG_LIMIT_GATE_REASON_BYTES)
-        return refuse(
+        return reject_gate(
             reterr, "/reason",
             "its reason is longer than PEG_LIMIT_GATE_REASON_BYTES: put it in the payload");
     if (!def->payload)
-        return refuse(reterr, "/payload",
-                      "it has no payload: give null if there is nothing to say");
+        return reject_gate(reterr, "/payload",
+                           "it has no payload: give null if there is nothing to say");
     if (def->timeout_ms < 0)
-        return refuse(reterr, "/timeout_ms", "its timeout is negative: 1 or more, or 0 for none");
+        return reject_gate(reterr, "/timeout_ms",
+                           "its timeout is negative: 1 or more, or 0 for none");
     return PEG_OK;
 }
 
@@ -187,7 +190,7 @@ static void emit(peg_gate *gate, peg_event_kind kind, const char *result)
 }
 
 /* False if somebody was faster: then what the outcome holds is still the caller's. */
-static bool settle(peg_gate *gate, const struct outcome *outcome)
+static bool settle_gate(peg_gate *gate, const struct outcome *outcome)
 {
     bool is_first;
 
@@ -292,7 +295,7 @@ peg_status peg_gate_resolve(peg_gate *gate, const peg_json *value, peg_error *re
     status = take_answer(gate, value, &outcome.answer, reterr);
     if (status)
         return status;
-    if (!settle(gate, &outcome))
+    if (!settle_gate(gate, &outcome))
         peg_json_doc_free(outcome.answer);
     return PEG_OK;
 }
@@ -310,12 +313,12 @@ void peg_gate_reject(peg_gate *gate, const char *code, const char *fmt, ...)
         outcome.words[0] = '\0';
     else if (len >= (int)sizeof(outcome.words))
         memcpy(outcome.words + peg__utf8_cut(outcome.words, sizeof(outcome.words) - 4), "...", 4);
-    settle(gate, &outcome);
+    settle_gate(gate, &outcome);
 }
 
 void peg_gate_abort(peg_gate *gate)
 {
-    settle(gate, &(struct outcome){.result = ABORTED});
+    settle_gate(gate, &(struct outcome){.result = ABORTED});
 }
 
 /* ---- opening and waiting -------------------------------------------------------------------- */
@@ -359,7 +362,7 @@ static void await(peg_gate *gate, int64_t until_ns)
         break;
     }
     /* Somebody who was faster may still be telling the sinks. */
-    if (!settle(gate, &outcome))
+    if (!settle_gate(gate, &outcome))
         wait_closed(gate, NULL, INT64_MAX);
 }
 

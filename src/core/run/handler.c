@@ -255,7 +255,8 @@ static void tell_limit(struct peg__run *run, const peg_error *error)
     peg__run_report_limit(run, error->code, "%s", limit);
 }
 
-static peg_status settle(struct peg__run *run, const struct failure *failure, peg_error *reterr)
+static peg_status settle_failure(struct peg__run *run, const struct failure *failure,
+                                 peg_error *reterr)
 {
     struct peg__buf sentence = PEG__BUF(2L * PEG_LIMIT_FAILURE_BYTES);
     const peg_error *error = &failure->error;
@@ -438,7 +439,7 @@ peg_status peg__run_await_handler(struct peg__run *run, peg_error *reterr)
         if (end == PEG__JOB_ABANDONED) /* perhaps it listens, if not to the clock */
             peg_cancel_fire(peg_ctx_cancel(run->call->ctx), "the call was given up");
         if (!wants_retry(run, &failure.error))
-            return settle(run, &failure, reterr);
+            return settle_failure(run, &failure, reterr);
         status = start_again(run, reterr);
         if (status || peg__run_is_refused(run))
             return status;

@@ -38,14 +38,14 @@ static peg_record *owner_of(const peg_record *record)
 }
 
 /* NULL if it was not made yet. */
-static const char *get(_Atomic(char *) *made)
+static const char *get_made(_Atomic(char *) *made)
 {
     return atomic_load_explicit(made, memory_order_acquire);
 }
 
 /* Takes a copy of the text unless another thread was first; either way *ret_text is what stays. */
-static peg_status publish(_Atomic(char *) *made, const char *text, const char **ret_text,
-                          peg_error *reterr)
+static peg_status publish_made(_Atomic(char *) *made, const char *text, const char **ret_text,
+                               peg_error *reterr)
 {
     const size_t size = strlen(text) + 1;
     char *copy = peg__alloc(size);
@@ -106,7 +106,7 @@ peg_status peg_call_digest(peg_str tool, const peg_json *args, char ret_hex[65],
 peg_status peg__record_checksum(const peg_record *record, const char **ret_hex, peg_error *reterr)
 {
     peg_record *owner = owner_of(record);
-    const char *made = get(&owner->checksum);
+    const char *made = get_made(&owner->checksum);
     char hex[PEG_SHA256_HEX];
     peg_status status;
 
@@ -115,7 +115,7 @@ peg_status peg__record_checksum(const peg_record *record, const char **ret_hex, 
         return PEG_OK;
     }
     status = peg_call_digest(owner->tool, peg_record_args(owner), hex, reterr);
-    return status ? status : publish(&owner->checksum, hex, ret_hex, reterr);
+    return status ? status : publish_made(&owner->checksum, hex, ret_hex, reterr);
 }
 
 const char *peg_record_checksum(const peg_record *record)
@@ -131,7 +131,7 @@ const char *peg_record_checksum(const peg_record *record)
 peg_status peg__record_nonce(const peg_record *record, const char **ret_hex, peg_error *reterr)
 {
     peg_record *owner = owner_of(record);
-    const char *made = get(&owner->nonce);
+    const char *made = get_made(&owner->nonce);
     char hex[PEG_ID_HEX_TEXT];
 
     if (made) {
@@ -140,7 +140,7 @@ peg_status peg__record_nonce(const peg_record *record, const char **ret_hex, peg
     }
     if (!peg__id_hex(hex))
         return peg__fail_no_randomness(reterr);
-    return publish(&owner->nonce, hex, ret_hex, reterr);
+    return publish_made(&owner->nonce, hex, ret_hex, reterr);
 }
 
 /* While the record is made: the nonce that it had elsewhere. PEG_ENOMEM. */
@@ -148,7 +148,7 @@ static peg_status record_set_nonce(peg_record *record, const char *nonce, peg_er
 {
     const char *kept;
 
-    return publish(&record->nonce, nonce, &kept, reterr);
+    return publish_made(&record->nonce, nonce, &kept, reterr);
 }
 
 const char *peg_record_nonce(const peg_record *record)
@@ -163,7 +163,7 @@ static const peg_json empty_object = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
 
 /* ---- making --------------------------------------------------------------------- */
 
-static peg_str put(char **at, peg_str s)
+static peg_str put_copy(char **at, peg_str s)
 {
     const peg_str copy = {*at, s.len};
 
@@ -224,11 +224,11 @@ peg_status peg__record_start(const struct peg__record_start *start, peg_record *
     memset(record, 0, sizeof(*record));
     atomic_init(&record->n_refs, 1);
     at = (char *)(record + 1);
-    record->key = put(&at, key);
-    record->call_id = put(&at, call_id);
-    record->handle = put(&at, handle);
-    record->tool = put(&at, tool);
-    record->args_text = put(&at, start->args);
+    record->key = put_copy(&at, key);
+    record->call_id = put_copy(&at, call_id);
+    record->handle = put_copy(&at, handle);
+    record->tool = put_copy(&at, tool);
+    record->args_text = put_copy(&at, start->args);
     record->code = "";
     record->created_ms = start->now_ms;
     *ret_record = record;
@@ -282,7 +282,7 @@ peg_status peg__record_rename(peg_record *record, peg_str handle, peg_record **r
     atomic_init(&renamed->checksum, NULL);
     atomic_init(&renamed->nonce, NULL);
     renamed->original = peg_record_ref(record->original ? record->original : record);
-    renamed->handle = put(&at, handle);
+    renamed->handle = put_copy(&at, handle);
     *ret_record = renamed;
     return PEG_OK;
 }
@@ -302,7 +302,7 @@ static void extra_free(struct peg__record_extra *extra)
     peg__free(extra);
 }
 
-static peg_status refuse(peg_error *reterr, const char *field, const char *why)
+static peg_status reject_record_field(peg_error *reterr, const char *field, const char *why)
 {
     peg__fail(reterr, PEG_EINVAL, "E_INVALID_INITIAL_TOOL_CALL_VALUE", "%s: %s", field, why);
     peg__error_where(reterr, peg__str(field));
@@ -333,7 +333,7 @@ static peg_status check_names(const peg_record_def *def, peg_error *reterr)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (!peg__utf8_is_valid(names[i].name))
-            return refuse(reterr, names[i].where, "these bytes are no UTF-8");
+            return reject_record_field(reterr, names[i].where, "these bytes are no UTF-8");
     }
     return PEG_OK;
 }
@@ -341,11 +341,13 @@ static peg_status check_names(const peg_record_def *def, peg_error *reterr)
 static peg_status check_about(const peg_record_def *def, peg_error *reterr)
 {
     if (def->duration_ns < 0)
-        return refuse(reterr, "/duration_ns", "a call cannot end before it begins");
+        return reject_record_field(reterr, "/duration_ns", "a call cannot end before it begins");
     if (def->nonce && !is_nonce(def->nonce))
-        return refuse(reterr, "/nonce", "give 32 lowercase hexadecimal digits, or none");
+        return reject_record_field(reterr, "/nonce",
+                                   "give 32 lowercase hexadecimal digits, or none");
     if (def->server_data && def->server_data->kind != PEG_JSON_ARRAY)
-        return refuse(reterr, "/server_data", "give an array of {kind, audience, data}");
+        return reject_record_field(reterr, "/server_data",
+                                   "give an array of {kind, audience, data}");
     return check_names(def, reterr);
 }
 
@@ -354,22 +356,24 @@ static peg_status check_def(const peg_record_def *def, peg_error *reterr)
     const int n_results = (def->text.ptr != NULL) + (def->artifact != NULL) + (def->n_media > 0);
 
     if (!def->call_id.len)
-        return refuse(reterr, "/call_id", "give the id that the provider gave the call");
+        return reject_record_field(reterr, "/call_id",
+                                   "give the id that the provider gave the call");
     if (!def->tool.len)
-        return refuse(reterr, "/tool", "give the tool's name, or a placeholder if it had none");
+        return reject_record_field(reterr, "/tool",
+                                   "give the tool's name, or a placeholder if it had none");
     if (def->tool.len > PEG_LIMIT_NAME_BYTES)
-        return refuse(reterr, "/tool", "a name has at most 256 bytes");
+        return reject_record_field(reterr, "/tool", "a name has at most 256 bytes");
     if (n_results != 1)
-        return refuse(reterr, "/text", "give exactly one of text, artifact and media");
+        return reject_record_field(reterr, "/text", "give exactly one of text, artifact and media");
     if (def->n_media && !def->media)
-        return refuse(reterr, "/media", "n_media is set but media is NULL");
+        return reject_record_field(reterr, "/media", "n_media is set but media is NULL");
     for (size_t i = 0; i < def->n_media; i++) {
         if (!def->media[i])
-            return refuse(reterr, "/media", "an item is NULL");
+            return reject_record_field(reterr, "/media", "an item is NULL");
     }
     if (def->payload && (!def->replay_compatibility || !def->replay_compatibility[0]))
-        return refuse(reterr, "/replay_compatibility",
-                      "a payload needs the name of the provider that may get it back");
+        return reject_record_field(reterr, "/replay_compatibility",
+                                   "a payload needs the name of the provider that may get it back");
     return check_about(def, reterr);
 }
 
@@ -392,7 +396,7 @@ static peg_status take_args(peg_record *record, peg_error *reterr)
         peg__error_where(reterr, peg__str("/args"));
         return PEG_EINVAL;
     }
-    return refuse(reterr, "/args", "give the JSON text of an object");
+    return reject_record_field(reterr, "/args", "give the JSON text of an object");
 }
 
 static peg_status take_server_data(peg_record *record, const peg_record_def *def, peg_error *reterr)
@@ -422,7 +426,7 @@ static peg_status take_extra(peg_record *record, const peg_record_def *def, peg_
         return PEG_OK;
     status = peg_json_parse(peg__str(def->payload), NULL, &record->extra->payload, reterr);
     if (status && status != PEG_ENOMEM)
-        return refuse(reterr, "/payload", "give JSON text");
+        return reject_record_field(reterr, "/payload", "give JSON text");
     return status;
 }
 
@@ -478,7 +482,7 @@ static peg_status take_codes(peg_record *record, const peg_record_def *def, peg_
     return PEG_OK;
 }
 
-static peg_status fill_in(peg_record *record, const peg_record_def *def, peg_error *reterr)
+static peg_status fill_record(peg_record *record, const peg_record_def *def, peg_error *reterr)
 {
     peg_status status;
 
@@ -513,7 +517,7 @@ peg_status peg_record_new(const peg_record_def *def, peg_record **ret_record, pe
     if (!status)
         status = peg__record_start(&start, &record, reterr);
     if (record)
-        status = fill_in(record, def, reterr);
+        status = fill_record(record, def, reterr);
     if (status) {
         peg_record_unref(record);
         return status;

@@ -223,7 +223,7 @@ static peg_status wrap_result(struct peg__run *run, peg_error *reterr)
 
 /* ---- the call ------------------------------------------------------------------- */
 
-static void release(struct peg__run *run)
+static void release_run(struct peg__run *run)
 {
     peg__call_unref(run->call);
     peg__task_unref(run->task);
@@ -276,7 +276,7 @@ static peg_status check_request(const peg_call_request *request, peg_error *rete
     return status;
 }
 
-static void announce(struct peg__run *run)
+static void announce_call(struct peg__run *run)
 {
     if (run->tap)
         run->tap->announce(run->record, peg__run_shown_args(run), run->tap->user);
@@ -304,12 +304,12 @@ peg_status peg__run_begin(struct peg__run *run, peg_ctx *ctx, const peg_call_req
 
     status = peg__run_prepare(run, reterr);
     if (!status)
-        announce(run);
+        announce_call(run);
     if (!status && !peg__run_is_refused(run))
         status = peg__run_start_handler(run, reterr);
     if (status) {
         peg__run_report_end(run, true);
-        release(run);
+        release_run(run);
     }
     return status;
 }
@@ -322,7 +322,7 @@ static int64_t completed_ms(const struct peg__run *run)
     return run->record->created_ms + run->record->duration_ns / PEG_NS_PER_MS;
 }
 
-static peg_status finish(struct peg__run *run, peg_error *reterr)
+static peg_status finish_run(struct peg__run *run, peg_error *reterr)
 {
     peg_record *record = run->record;
     peg_status status = PEG_OK;
@@ -342,13 +342,13 @@ static peg_status finish(struct peg__run *run, peg_error *reterr)
 
 peg_status peg__run_end(struct peg__run *run, peg_record **ret_record, peg_error *reterr)
 {
-    const peg_status status = finish(run, reterr);
+    const peg_status status = finish_run(run, reterr);
 
     if (!status) {
         *ret_record = run->record;
         run->record = NULL;
     }
-    release(run);
+    release_run(run);
     return status;
 }
 

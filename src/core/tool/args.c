@@ -175,9 +175,9 @@ static peg_status fail_invalid(const struct subject *subject, const peg_tool *to
     return PEG_ESCHEMA;
 }
 
-static peg_status check(const struct subject *subject, const peg_tool *tool,
-                        struct peg__scratch *scratch, const peg_json *value,
-                        struct peg__buf *sentence, peg_error *reterr)
+static peg_status check_subject(const struct subject *subject, const peg_tool *tool,
+                                struct peg__scratch *scratch, const peg_json *value,
+                                struct peg__buf *sentence, peg_error *reterr)
 {
     const peg_schema *schema = subject == &for_result ? tool->output : tool->input;
     peg_verdict verdict = peg_schema_check(schema, &scratch->checker, value);
@@ -239,8 +239,8 @@ peg_status peg__tool_check_args(const peg_tool *tool, struct peg__scratch *scrat
         return fail_kind(tool, args, sentence, reterr);
     status = fill(tool, args, &filled, reterr);
     if (status == PEG_OK)
-        status = check(&for_arguments, tool, scratch, filled ? peg_json_root(filled) : args,
-                       sentence, reterr);
+        status = check_subject(&for_arguments, tool, scratch, filled ? peg_json_root(filled) : args,
+                               sentence, reterr);
     if (status)
         return status;
     *ret_filled = filled;
@@ -264,7 +264,7 @@ peg_status peg__tool_check_output(const peg_tool *tool, struct peg__scratch *scr
                                   const peg_json *result, struct peg__buf *sentence,
                                   peg_error *reterr)
 {
-    return check(&for_result, tool, scratch, result, sentence, reterr);
+    return check_subject(&for_result, tool, scratch, result, sentence, reterr);
 }
 
 peg_status peg_tool_validate(const peg_tool *tool, const peg_json *args, peg_json_doc **ret_filled,

@@ -308,8 +308,8 @@ static void write_closed(const struct root *root, enum peg__keyword closer, stru
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-static peg_status compile(const peg_tool_def *def, peg_str text, bool check_defaults,
-                          peg_schema **ret_schema, peg_error *reterr)
+static peg_status compile_schema(const peg_tool_def *def, peg_str text, bool check_defaults,
+                                 peg_schema **ret_schema, peg_error *reterr)
 {
     peg_schema_options options = {PEG_SCHEMA_OPTIONS_INIT};
 
@@ -322,8 +322,8 @@ static peg_status compile(const peg_tool_def *def, peg_str text, bool check_defa
 }
 
 /* As compiling parses it, so that both refuse the same. */
-static peg_status parse(const peg_tool_def *def, peg_str text, peg_json_doc **ret_doc,
-                        peg_error *reterr)
+static peg_status parse_schema(const peg_tool_def *def, peg_str text, peg_json_doc **ret_doc,
+                               peg_error *reterr)
 {
     const peg_schema_options *o = def->schema_options;
     const unsigned depth = o && o->max_depth ? o->max_depth : PEG_LIMIT_SCHEMA_DEPTH;
@@ -380,7 +380,8 @@ static peg_status compile_closed(const peg_tool_def *def, peg_str text, const st
     if (closed.status)
         status = peg__fail_nomem(reterr);
     else
-        status = compile(def, is_edited ? peg__buf_view(&closed) : text, true, ret_schema, reterr);
+        status = compile_schema(def, is_edited ? peg__buf_view(&closed) : text, true, ret_schema,
+                                reterr);
     peg__buf_free(&closed);
     if (status == PEG_OK && silent && closer == KW_COUNT)
         tell_open(def);
@@ -395,7 +396,7 @@ peg_status peg__tool_compile_input(const peg_tool_def *def, peg_schema **ret_sch
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
     struct root root;
     peg_error why;
-    peg_status status = parse(def, text, &doc, &why);
+    peg_status status = parse_schema(def, text, &doc, &why);
 
     if (status == PEG_OK && read_root(def, peg_json_root(doc), &root)) {
         status = check_root(&root, def->open_arguments, reterr);
@@ -404,10 +405,10 @@ peg_status peg__tool_compile_input(const peg_tool_def *def, peg_schema **ret_sch
         if (root.value->kind == PEG_JSON_OBJECT && !def->open_arguments)
             status = compile_closed(def, text, &root, ret_schema, &why);
         else
-            status = compile(def, text, true, ret_schema, &why);
+            status = compile_schema(def, text, true, ret_schema, &why);
     } else if (status == PEG_OK || status == PEG_ELIMIT) {
         /* Fails in the same way, in the words of a schema. */
-        status = compile(def, text, true, ret_schema, &why);
+        status = compile_schema(def, text, true, ret_schema, &why);
     }
     return status ? peg__tool_refuse_because(reterr, "/input_schema", &why) : PEG_OK;
 }
@@ -417,7 +418,7 @@ peg_status peg__tool_compile_output(const peg_tool_def *def, peg_schema **ret_sc
 {
     peg_error why;
 
-    if (compile(def, peg__str(def->output_schema), false, ret_schema, &why))
+    if (compile_schema(def, peg__str(def->output_schema), false, ret_schema, &why))
         return peg__tool_refuse_because(reterr, "/output_schema", &why);
     return PEG_OK;
 }

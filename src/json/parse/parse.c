@@ -130,7 +130,7 @@ static size_t max_bytes(const peg_json_options *options)
     return max < PEG_LIMIT_JSON_BYTES_MAX ? max : PEG_LIMIT_JSON_BYTES_MAX;
 }
 
-static peg_status report_failure(const struct peg__parser *p, peg_str text, peg_error *reterr)
+static peg_status report_parse_failure(const struct peg__parser *p, peg_str text, peg_error *reterr)
 {
     char where[sizeof(reterr->where)] = "";
 
@@ -166,7 +166,7 @@ static peg_status parse_into(peg__parse_values_fn *way, peg_json_doc *doc, peg_s
         parse_text(&p, way);
     }
     if (p.status)
-        report_failure(&p, text, reterr);
+        report_parse_failure(&p, text, reterr);
     if (p.frames != small)
         peg__free(p.frames);
     return p.status;
