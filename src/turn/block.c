@@ -16,6 +16,7 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "pegboard/clock.h"
+#include "turn/file/file.h"
 #include "turn/turn.h"
 #include "json/json.h"
 
@@ -65,7 +66,7 @@ static const struct {
     [PEG_BLOCK_OTHER] = {"other", HAS_TYPE | HAS_TEXT | HAS_MEDIA | HAS_ARTIFACT | HAS_TIER},
 };
 
-enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]), N_RESERVED = 25 };
+enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 const char *peg_block_kind_name(peg_block_kind kind)
 {
@@ -195,36 +196,21 @@ static peg_status check_needed(const peg_block_def *def, peg_error *reterr)
     return PEG_OK;
 }
 
-/* What stands in the payload of a block's file beside the members of the host. */
-static const char *const reserved[][N_RESERVED] = {
-    [PEG_BLOCK_SYSTEM] = {"text"},
-    [PEG_BLOCK_USER] = {"text", "media", "images"},
-    [PEG_BLOCK_ASSISTANT] = {"text", "media", "images"},
-    [PEG_BLOCK_REASONING] = {"text"},
-    [PEG_BLOCK_CALL] = {"id", "name", "args", "args_base64"},
-    [PEG_BLOCK_RESULT] = {"id",          "call",        "name",         "args",
-                          "args_base64", "result",      "error",        "text_base64",
-                          "code",        "cause",       "handle",       "artifact",
-                          "media",       "trusted",     "inline",       "artifact_tool",
-                          "attempts",    "created_ms",  "completed_ms", "duration_ns",
-                          "nonce",       "server_data", "replay",       "replay_compatibility"},
-    [PEG_BLOCK_OTHER] = {"type", "text", "media", "artifact", "trust_tier"},
-};
-
+/* The members of a file that pegboard has itself are not the host's. */
 static peg_status check_payload(const peg_block_def *def, peg_error *reterr)
 {
+    const char *name;
+
     if (!def->payload)
         return PEG_OK;
     if (def->payload->kind != PEG_JSON_OBJECT)
         return refuse(reterr, "/payload", "is no JSON object");
-    for (size_t i = 0; i < N_RESERVED && reserved[def->kind][i]; i++) {
-        if (peg_json_get(def->payload, reserved[def->kind][i])) {
-            peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",
-                      "/payload: the member '%s' is pegboard's own, call it something else",
-                      reserved[def->kind][i]);
-            peg__error_where(reterr, peg__str("/payload"));
-            return PEG_EINVAL;
-        }
+    name = peg__payload_reserved(def->kind, def->payload);
+    if (name) {
+        peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",
+                  "/payload: the member '%s' is pegboard's own, call it something else", name);
+        peg__error_where(reterr, peg__str("/payload"));
+        return PEG_EINVAL;
     }
     return PEG_OK;
 }

@@ -104,31 +104,35 @@ static void payload_free(struct peg__payload *payload)
     peg__free(payload->base64);
 }
 
-static peg_status call_fields(struct peg__payload *payload, peg_error *reterr)
-{
-    const peg_block *block = payload->block;
-
-    peg__fields_string(&payload->fields, "id", peg_block_call_id(block));
-    peg__fields_string(&payload->fields, "name", peg_block_tool(block));
-    return peg__args_fields(peg_block_args(block), &payload->args, &payload->fields, reterr);
-}
-
-static peg_status other_fields(struct peg__payload *payload, peg_error *reterr)
+static peg_status add_odd_fields(struct peg__payload *payload, peg_error *reterr)
 {
     const peg_block *block = payload->block;
     peg_status status;
 
-    if (!peg__str_is(peg_block_type(block), "other"))
-        peg__fields_string(&payload->fields, "type", peg_block_type(block));
-    if (peg_block_tier(block))
-        peg__fields_string(&payload->fields, "trust_tier",
-                           peg__str(peg_trust_tier_name(peg_block_tier(block))));
+    if (peg_block_kind_of(block) == PEG_BLOCK_CALL)
+        return peg__args_fields(peg_block_args(block), &payload->args, &payload->fields, reterr);
+    peg__payload_media(payload);
     if (!peg_block_artifact(block))
         return PEG_OK;
     status = peg__payload_place_artifact(payload, reterr);
     if (!status)
         peg__payload_artifact(payload, true);
     return status;
+}
+
+static peg_status add_fields(struct peg__payload *payload, peg_error *reterr)
+{
+    const peg_block *block = payload->block;
+    peg_block_def def = {.type = peg_block_type(block),
+                         .text = peg_block_text(block),
+                         .tier = peg_block_tier(block),
+                         .call_id = peg_block_call_id(block),
+                         .tool = peg_block_tool(block)};
+
+    if (peg__str_is(def.type, "other"))
+        def.type = (peg_str){NULL, 0};
+    peg__members_write(peg__payload_members[peg_block_kind_of(block)], &def, &payload->fields);
+    return add_odd_fields(payload, reterr);
 }
 
 /* What the file had goes before what we would write, but for lists that are joined already. */
@@ -151,19 +155,11 @@ static void rest_fields(struct peg__payload *payload)
 static peg_status fill_payload(struct peg__payload *payload, bool is_foreign, peg_error *reterr)
 {
     const peg_block *block = payload->block;
-    const peg_block_kind kind = peg_block_kind_of(block);
     peg_status status = PEG_OK;
 
-    if (!is_foreign && kind == PEG_BLOCK_CALL)
-        status = call_fields(payload, reterr);
-    else if (!is_foreign && kind == PEG_BLOCK_RESULT)
-        status = peg__result_fields(payload, reterr);
-    else if (!is_foreign && kind == PEG_BLOCK_OTHER)
-        status = other_fields(payload, reterr);
-    if (!is_foreign && kind != PEG_BLOCK_RESULT) {
-        peg__fields_text(&payload->fields, "text", peg_block_text(block));
-        peg__payload_media(payload);
-    }
+    if (!is_foreign)
+        status = peg_block_kind_of(block) == PEG_BLOCK_RESULT ? peg__result_fields(payload, reterr)
+                                                              : add_fields(payload, reterr);
     if (status)
         return status;
     rest_fields(payload);
@@ -222,14 +218,13 @@ static peg_str kept_or(const peg_json *members, const char *name, const char *ou
 
 static peg_status write_others(const peg_json *members, peg_json_builder *b, peg_error *reterr)
 {
-    static const char *const ours[] = {"kind", "role", "payload", NULL};
     struct peg__fields others = {0};
     peg_status status;
 
     if (!members)
         return PEG_OK;
     PEG_JSON_EACH_MEMBER (members, key) {
-        if (!peg__in_list(ours, peg_json_str(key)))
+        if (!peg__member_is_known(peg__block_members_in_file, peg_json_str(key)))
             peg__fields_member(&others, key, 0);
     }
     status = peg__fields_write_members(&others, b, reterr);
@@ -265,29 +260,6 @@ peg_status peg__block_write(const struct peg__block_write *how, const peg_block 
     peg_json_close(b);
     return status;
 }
-
-/* ---- names ----------------------------------------------------------------------------- */
-
-static const char *const block_names[] = {"id",       "kind",       "role", "payload",
-                                          "metadata", "created_ms", NULL};
-
-static const char *const text_names[] = {"text", NULL};
-static const char *const message_names[] = {"text", "media", "images", NULL};
-static const char *const call_names[] = {"id", "name", "args", "args_base64", NULL};
-static const char *const other_names[] = {"type", "text", "media", "artifact", "trust_tier", NULL};
-static const char *const result_names[] = {
-    "id",    "call",         "name",        "args",        "args_base64", "result",
-    "error", "text_base64",  "code",        "cause",       "handle",      "artifact",
-    "media", "trusted",      "inline",      "attempts",    "created_ms",  "artifact_tool",
-    "nonce", "completed_ms", "duration_ns", "server_data", "replay",      "replay_compatibility",
-    NULL};
-
-static const char *const *const payload_names[] = {
-    [PEG_BLOCK_SYSTEM] = text_names,       [PEG_BLOCK_USER] = message_names,
-    [PEG_BLOCK_ASSISTANT] = message_names, [PEG_BLOCK_REASONING] = text_names,
-    [PEG_BLOCK_CALL] = call_names,         [PEG_BLOCK_RESULT] = result_names,
-    [PEG_BLOCK_OTHER] = other_names,
-};
 
 /* ---- a block while it is read ---------------------------------------------------------- */
 
@@ -352,14 +324,15 @@ static peg_status read_message(struct reading *r)
     const bool is_message = has_images(r);
     bool is_empty;
 
-    r->def.text = peg__in_string(&r->payload, "text");
+    peg__members_read(&r->payload, peg__payload_members[r->kind], &r->def);
     if (is_message && !r->payload.status &&
         peg__media_file_read(&r->payload, r->def.id, true, r->how->options, &r->media))
         return join_status(r);
     if (join_status(r))
         return r->in.status;
     is_empty = !r->def.text.len && !r->media.n;
-    if (r->kind == PEG_BLOCK_REASONING && peg__in_has_others(r->payload.object, text_names))
+    if (r->kind == PEG_BLOCK_REASONING &&
+        peg__in_has_others(r->payload.object, peg__payload_members[r->kind]))
         is_empty = false;
     if (is_empty)
         return make_foreign(r, peg__str(peg__block_file_kind(r->kind)), "payload",
@@ -370,10 +343,9 @@ static peg_status read_message(struct reading *r)
 /* A call without an id is called as its block is. */
 static peg_status read_call(struct reading *r)
 {
-    const peg_str call_id = peg__in_string(&r->payload, "id");
-
-    r->def.call_id = call_id.len ? call_id : r->def.id;
-    r->def.tool = peg__in_string(&r->payload, "name");
+    peg__members_read(&r->payload, peg__payload_members[PEG_BLOCK_CALL], &r->def);
+    if (!r->def.call_id.len)
+        r->def.call_id = r->def.id;
     if (!r->payload.status)
         r->payload.status = peg__args_read(&r->payload, &r->def.args, &r->args);
     return join_status(r);
@@ -428,24 +400,19 @@ static peg_status read_artifact(struct reading *r)
 
 static peg_status read_other(struct reading *r)
 {
-    const peg_str type = peg__in_string(&r->payload, "type");
-    const peg_str tier = peg__in_string(&r->payload, "trust_tier");
+    const peg_json *tier = peg_json_get(r->payload.object, "trust_tier");
 
-    if (!is_our_other(r->payload.object)) {
-        r->payload.status = PEG_OK;
-        return make_foreign(r, peg__str("other"), "payload", "is of a form that nobody here knows");
-    }
-    r->def.type = type.len ? type : peg__str("other");
-    r->def.text = peg__in_string(&r->payload, "text");
-    r->def.tier = peg__trust_tier_named(tier);
-    if (tier.len && !r->def.tier && r->in.is_strict)
-        peg__in_fail(&r->payload, "trust_tier", "is a tier that nobody here knows");
+    if (!is_our_other(r->payload.object))
+        return make_foreign(r, peg__str("other"), "payload", "is of a form that is unknown here");
+    peg__members_read(&r->payload, peg__payload_members[PEG_BLOCK_OTHER], &r->def);
+    if (!r->def.type.len)
+        r->def.type = peg__str("other");
     if (join_status(r) || read_artifact(r) ||
         peg__media_file_read(&r->payload, r->def.id, false, r->how->options, &r->media))
         return join_status(r);
     if (r->def.tier && r->how->options->untrusted)
         r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
-    if (!r->def.tier && (r->def.text.len || r->media.n || r->artifact || tier.len))
+    if (!r->def.tier && (r->def.text.len || r->media.n || r->artifact || (tier && tier->len)))
         r->def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
     return PEG_OK;
 }
@@ -488,11 +455,10 @@ static void define_foreign(struct reading *r)
 
 static bool is_tier_kept(const struct reading *r)
 {
-    const peg_json *tier =
-        r->kind == PEG_BLOCK_OTHER ? peg_json_get(r->payload.object, "trust_tier") : NULL;
+    static const struct peg__member tier =
+        PEG__FULL_ROW("trust_tier", "/tier", ENUM, 0, &peg__tiers);
 
-    return tier && tier->kind == PEG_JSON_STRING && tier->len &&
-           !peg__trust_tier_named(peg_json_str(tier));
+    return r->kind == PEG_BLOCK_OTHER && peg__enum_is_foreign(r->payload.object, &tier);
 }
 
 static const peg_json *artifact_of(const struct reading *r)
@@ -532,7 +498,7 @@ static void copy_rest(const struct reading *r, peg_json_builder *b)
 
 static peg_status keep_members(struct reading *r)
 {
-    const bool has_others = peg__in_has_others(r->in.object, block_names);
+    const bool has_others = peg__in_has_others(r->in.object, peg__block_members_in_file);
     const bool keeps_rest = has_rest(r);
     peg_json_builder *b;
 
@@ -549,21 +515,21 @@ static peg_status keep_members(struct reading *r)
         copy_rest(r, b);
         peg_json_close(b);
     }
-    peg__in_copy_others(r->in.object, block_names, b);
+    peg__in_copy_others(r->in.object, peg__block_members_in_file, b);
     peg_json_close(b);
     return r->in.status = peg_json_builder_finish(b, &r->members, r->in.reterr);
 }
 
 static peg_status keep_payload(struct reading *r)
 {
-    const char *const *names = payload_names[r->kind];
+    const struct peg__member *members = peg__payload_members[r->kind];
     peg_json_builder *b;
 
-    if (r->is_foreign || !peg__in_has_others(r->payload.object, names))
+    if (r->is_foreign || !peg__in_has_others(r->payload.object, members))
         return PEG_OK;
     b = peg_json_builder_new();
     peg_json_open_object(b);
-    peg__in_copy_others(r->payload.object, names, b);
+    peg__in_copy_others(r->payload.object, members, b);
     peg_json_close(b);
     r->in.status = peg_json_builder_finish(b, &r->others, r->in.reterr);
     if (!r->in.status)
@@ -579,14 +545,14 @@ static peg_status read_head(struct reading *r)
     const peg_str kind = peg__in_string(&r->in, "kind");
     const peg_json *payload = peg__in_object(&r->in, "payload");
 
-    peg__in_only(&r->in, block_names);
+    peg__in_only(&r->in, peg__block_members_in_file);
     r->kind = PEG_BLOCK_OTHER;
     if (!peg__str_is_blank(kind) && !peg__block_file_kind_named(kind, &r->kind))
         make_foreign(r, kind, "kind", "is none that anybody here knows");
     r->payload = (struct peg__in){payload ? payload : &empty, "/payload", r->in.is_strict,
                                   r->in.status, r->in.reterr};
     r->def.kind = r->kind;
-    r->def.created_ms = peg__in_integer(&r->in, "created_ms", INT64_MAX);
+    peg__members_read(&r->in, peg__block_members_in_file, &r->def);
     return join_status(r);
 }
 
@@ -618,25 +584,17 @@ static peg_status read_metadata(struct reading *r)
 }
 
 /* Where the file has what a definition calls otherwise. */
-static const char *find_member_place(const char *field, bool is_foreign)
+static void find_member_place(const struct reading *r, const char *field, char at[PEG__IN_AT])
 {
-    static const struct {
-        const char *field;
-        const char *member;
-    } places[] = {{"/id", "/id"},
-                  {"/text", "/payload/text"},
-                  {"/media", "/payload/media"},
-                  {"/call_id", "/payload/id"},
-                  {"/tool", "/payload/name"},
-                  {"/args", "/payload/args"},
-                  {"/created_ms", "/created_ms"}};
+    const char *name = peg__member_of_field(peg__payload_members[r->kind], field);
+    const char *ours = peg__member_of_field(peg__block_members_in_file, field);
 
-    if (strcmp(field, "/type") == 0)
-        return is_foreign ? "/kind" : "/payload/type";
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (strcmp(field, places[i].field) == 0)
-            return places[i].member;
-    return "/payload";
+    if (r->is_foreign && strcmp(field, "/type") == 0)
+        snprintf(at, PEG__IN_AT, "/kind");
+    else if (name)
+        snprintf(at, PEG__IN_AT, "/payload/%s", name);
+    else
+        snprintf(at, PEG__IN_AT, "/%s", ours ? ours : "payload");
 }
 
 static peg_status make_block(struct reading *r, peg_block **ret_block)
@@ -644,6 +602,7 @@ static peg_status make_block(struct reading *r, peg_block **ret_block)
     const struct peg__block_origin origin = {
         .members = r->members ? peg_json_root(r->members) : NULL, .has_no_time = true};
     peg_error error = {.where = ""};
+    char at[PEG__IN_AT];
     peg_status status;
 
     r->def.media = r->media.items;
@@ -654,7 +613,8 @@ static peg_status make_block(struct reading *r, peg_block **ret_block)
         return PEG_OK;
     if (r->in.reterr)
         *r->in.reterr = error;
-    return peg__in_refused(status, find_member_place(error.where, r->is_foreign), r->in.reterr);
+    find_member_place(r, error.where, at);
+    return peg__in_refused(status, at, r->in.reterr);
 }
 
 static peg_status read_block(struct reading *r, peg_block **ret_block)

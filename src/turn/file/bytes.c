@@ -290,8 +290,14 @@ void peg__bytes_free(struct peg__bytes *bytes)
     bytes->owned = NULL;
 }
 
-static const char *const artifact_names[] = {"kind", "text", "base64", "ref", NULL};
-static const char *const ref_names[] = {"sha256", "bytes", NULL};
+static const struct peg__member artifact_members[] = {
+    PEG__ODD_ROW("kind"), PEG__ODD_ROW("text"), PEG__ODD_ROW("base64"), PEG__ODD_ROW("ref"), {0},
+};
+static const struct peg__member ref_members[] = {
+    PEG__ODD_ROW("sha256"),
+    PEG__ODD_ROW("bytes"),
+    {0},
+};
 
 peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
                              peg_reader **ret_reader)
@@ -319,7 +325,7 @@ static peg_status read_ref(struct peg__in *outer, const peg_json *value,
     peg_str sha256;
 
     snprintf(at, sizeof(at), "%s/ref", outer->at);
-    peg__in_only(&in, ref_names);
+    peg__in_only(&in, ref_members);
     sha256 = peg__in_string(&in, "sha256");
     ref.n_bytes = peg__in_integer(&in, "bytes", INT64_MAX);
     if (!in.status && (sha256.len != PEG_SHA256_HEX - 1 ||
@@ -379,7 +385,7 @@ peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
         name.len ? find_artifact_kind(name, options) : &peg_artifact_text;
     peg_status status;
 
-    peg__in_only(in, artifact_names);
+    peg__in_only(in, artifact_members);
     if (!kind && in->is_strict)
         peg__in_fail(in, "kind", "is '%.*s', which nobody here knows: pass it in kinds",
                      (int)(name.len < 64 ? name.len : 64), name.ptr);
@@ -408,7 +414,7 @@ static const peg_json *foreign_kind(const peg_json *artifact, const peg_turn_rea
 bool peg__artifact_has_rest(const peg_json *artifact, const peg_turn_read_options *options)
 {
     return artifact &&
-           (foreign_kind(artifact, options) || peg__in_has_others(artifact, artifact_names));
+           (foreign_kind(artifact, options) || peg__in_has_others(artifact, artifact_members));
 }
 
 void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_options *options,
@@ -421,7 +427,7 @@ void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_optio
         peg_json_add_key(b, peg__str("kind"));
         peg_json_add_copy(b, kind);
     }
-    peg__in_copy_others(artifact, artifact_names, b);
+    peg__in_copy_others(artifact, artifact_members, b);
     peg_json_close(b);
 }
 

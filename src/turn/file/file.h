@@ -72,4 +72,7 @@ peg_status peg__key_check_value(const peg_key *key, const peg_json *value, peg_e
 /* All keys of the library, NULL at the end. */
 extern const peg_key *const peg__own_keys[];
 
+/* The first member of a payload that is pegboard's own for this kind of block, or NULL; static. */
+const char *peg__payload_reserved(peg_block_kind kind, const peg_json *payload);
+
 #endif

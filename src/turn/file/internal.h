@@ -4,6 +4,8 @@
 
 /* Reading and writing turn files: what the files of this room share. */
 
+#include <stddef.h>
+
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/map.h"
@@ -86,11 +88,6 @@ struct peg__fields {
 void peg__fields_string(struct peg__fields *fields, const char *name, peg_str string);
 /* Nothing if the string is empty. */
 void peg__fields_text(struct peg__fields *fields, const char *name, peg_str string);
-/* Nothing if it is 0. */
-void peg__fields_integer(struct peg__fields *fields, const char *name, int64_t integer);
-/* Nothing if it is false. */
-void peg__fields_true(struct peg__fields *fields, const char *name, bool truth);
-void peg__fields_bool(struct peg__fields *fields, const char *name, bool truth);
 void peg__fields_null(struct peg__fields *fields, const char *name);
 void peg__fields_json(struct peg__fields *fields, const char *name, const peg_json *value);
 void peg__fields_made(struct peg__fields *fields, const char *name, peg__field_fn make,
@@ -108,6 +105,68 @@ peg_status peg__fields_write(struct peg__fields *fields, peg_json_builder *b, pe
 peg_status peg__fields_write_members(struct peg__fields *fields, peg_json_builder *b,
                                      peg_error *reterr);
 void peg__fields_free(struct peg__fields *fields);
+
+struct peg__in;
+
+/*
+ * The members of an object in a file, in one table for reading and writing. Each has its place in a
+ * definition (peg_record_def, peg_media_def, ...); what is no plain value is read and written by
+ * hand. The last row has no name.
+ */
+enum peg__member_kind {
+    PEG__MEMBER_ODD,     /* by hand */
+    PEG__MEMBER_STRING,  /* peg_str; written if ptr is set */
+    PEG__MEMBER_TEXT,    /* peg_str; written if it is not empty */
+    PEG__MEMBER_CSTRING, /* const char *; written if it is not NULL */
+    PEG__MEMBER_OPTION,  /* const char *; an empty one is as good as none */
+    PEG__MEMBER_BOOL,    /* written if true */
+    PEG__MEMBER_COUNT,   /* unsigned; written if it is not 0 */
+    PEG__MEMBER_INTEGER, /* int64_t, not negative; written if it is not 0 */
+    PEG__MEMBER_ENUM,    /* written if it is not 0 */
+    PEG__MEMBER_ARRAY,   /* const peg_json *; written if it is not NULL */
+};
+
+/* Names of an enum from 1 to `last`; 0 is none of them. */
+struct peg__enum {
+    const char *(*name)(unsigned value);
+    unsigned last;
+};
+
+struct peg__member {
+    const char *name;
+    unsigned len; /* of the name */
+    enum peg__member_kind kind;
+    unsigned offset;
+    const char *field; /* what an error of the definition has as `where` */
+    const struct peg__enum *names;
+};
+
+#define PEG__FULL_ROW(name_, field_, kind_, offset_, names_)                                       \
+    {                                                                                              \
+        name_, sizeof(name_) - 1, PEG__MEMBER_##kind_, offset_, field_, names_                     \
+    }
+#define PEG__ROW(type, field, name, kind)                                                          \
+    PEG__FULL_ROW(name, "/" #field, kind, offsetof(type, field), NULL)
+#define PEG__ENUM_ROW(type, field, name, names)                                                    \
+    PEG__FULL_ROW(name, "/" #field, ENUM, offsetof(type, field), names)
+#define PEG__ODD_ROW(name) PEG__FULL_ROW(name, "/" name, ODD, 0, NULL)
+
+extern const struct peg__enum peg__tiers; /* peg_trust_tier */
+extern const struct peg__member peg__block_members_in_file[];
+/* Of a payload, by peg_block_kind. */
+extern const struct peg__member *const peg__payload_members[];
+
+/* 0 if none has this name. */
+unsigned peg__enum_find(const struct peg__enum *names, peg_str name);
+/* Does the object have a name that is none of the enum? */
+bool peg__enum_is_foreign(const peg_json *object, const struct peg__member *member);
+bool peg__member_is_known(const struct peg__member *table, peg_str name);
+/* The member for a field of the definition ("/tool"), or NULL. */
+const char *peg__member_of_field(const struct peg__member *table, const char *field);
+/* All plain members; what is missing stays as it is in the definition. */
+void peg__members_read(struct peg__in *in, const struct peg__member *table, void *def);
+void peg__members_write(const struct peg__member *table, const void *def,
+                        struct peg__fields *fields);
 
 /*
  * Members of an object in a file. The first thing that is wrong sticks: later reads give nothing,
@@ -141,17 +200,13 @@ peg_str peg__in_string(struct peg__in *in, const char *name);
 const char *peg__in_cstring(struct peg__in *in, const char *name);
 /* 0 if it is missing. */
 int64_t peg__in_integer(struct peg__in *in, const char *name, int64_t most);
-/* False if it is missing. */
-bool peg__in_bool(struct peg__in *in, const char *name);
-
-/* Is a name in a list that ends in NULL? */
-bool peg__in_list(const char *const *list, peg_str name);
-/* Fails if it is strict and has a member that is not in the list. */
-void peg__in_only(struct peg__in *in, const char *const *list);
-/* Are there members that are not in the list? */
-bool peg__in_has_others(const peg_json *object, const char *const *list);
+/* Fails if it is strict and has a member that is not in the table. */
+void peg__in_only(struct peg__in *in, const struct peg__member *table);
+/* Are there members that are not in the table? */
+bool peg__in_has_others(const peg_json *object, const struct peg__member *table);
 /* Adds these members to an object that the builder has open. */
-void peg__in_copy_others(const peg_json *object, const char *const *list, peg_json_builder *b);
+void peg__in_copy_others(const peg_json *object, const struct peg__member *table,
+                         peg_json_builder *b);
 
 /* Puts a pointer before `where` of an error. */
 void peg__in_below(peg_error *reterr, const char *at);
@@ -282,9 +337,6 @@ peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *opti
 /* A reader over what is written in base 64; fails at the member. */
 peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
                              peg_reader **ret_reader) PEG_MUST_USE;
-
-/* The tier of that name, or PEG_TIER_UNSET. */
-peg_trust_tier peg__trust_tier_named(peg_str name);
 
 /* The payload of a result: a record, as far as its call does not tell it already. */
 

@@ -15,56 +15,57 @@
 #include "core/result/result.h"
 #include "turn/file/internal.h"
 
-static const char *const media_names[] = {"base64",     "detail", "file_id",    "filename",
-                                          "id",         "kind",   "media_type", "modality_hazard",
-                                          "notes",      "ref",    "source",     "text",
-                                          "trust_tier", "uri",    NULL};
-static const char *const image_names[] = {"media_type", "url",    "content", "file_id",
-                                          "file_uri",   "detail", NULL};
-static const char *const note_names[] = {"name", "text", "trust_tier", "derived", NULL};
-
-/* ---- names of enums ---------------------------------------------------------------- */
-
-peg_trust_tier peg__trust_tier_named(peg_str name)
+static const char *name_kind(unsigned value)
 {
-    for (int tier = PEG_TIER_FIRST_PARTY; tier <= PEG_TIER_THIRD_PARTY_PUBLIC; tier++)
-        if (peg__str_is(name, peg_trust_tier_name((peg_trust_tier)tier)))
-            return (peg_trust_tier)tier;
-    return PEG_TIER_UNSET;
+    return peg_media_kind_name((peg_media_kind)value);
 }
 
-static peg_media_kind kind_named(peg_str name)
+static const char *name_hazard(unsigned value)
 {
-    for (int kind = PEG_MEDIA_IMAGE; kind <= PEG_MEDIA_DOCUMENT; kind++)
-        if (peg__str_is(name, peg_media_kind_name((peg_media_kind)kind)))
-            return (peg_media_kind)kind;
-    return PEG_MEDIA_UNSET;
+    return peg_media_hazard_name((peg_media_hazard)value);
 }
 
-static peg_media_hazard hazard_named(peg_str name)
-{
-    for (int hazard = PEG_HAZARD_INERT; hazard <= PEG_HAZARD_OPAQUE; hazard++)
-        if (peg__str_is(name, peg_media_hazard_name((peg_media_hazard)hazard)))
-            return (peg_media_hazard)hazard;
-    return PEG_HAZARD_UNSET;
-}
+static const struct peg__enum kinds = {name_kind, PEG_MEDIA_DOCUMENT};
+static const struct peg__enum hazards = {name_hazard, PEG_HAZARD_OPAQUE};
 
-/* An enum that nobody here knows is refused by strict readers. */
-static void check_known(struct peg__in *in, const char *name, peg_str text, int found)
-{
-    if (text.len && !found && in->is_strict)
-        peg__in_fail(in, name, "is '%.*s', which nobody here knows",
-                     (int)(text.len < 64 ? text.len : 64), text.ptr);
-}
+static const struct peg__member media_members[] = {
+    PEG__ROW(peg_media_def, id, "id", OPTION),
+    PEG__ENUM_ROW(peg_media_def, kind, "kind", &kinds),
+    PEG__ROW(peg_media_def, mime_type, "media_type", OPTION),
+    PEG__ROW(peg_media_def, filename, "filename", OPTION),
+    PEG__ROW(peg_media_def, uri, "uri", OPTION),
+    PEG__ROW(peg_media_def, file_id, "file_id", OPTION),
+    PEG__ROW(peg_media_def, detail, "detail", OPTION),
+    PEG__ENUM_ROW(peg_media_def, tier, "trust_tier", &peg__tiers),
+    PEG__ENUM_ROW(peg_media_def, hazard, "modality_hazard", &hazards),
+    PEG__ROW(peg_media_def, source, "source", OPTION),
+    PEG__ODD_ROW("notes"),
+    PEG__ODD_ROW("text"),
+    PEG__ODD_ROW("base64"),
+    PEG__ODD_ROW("ref"),
+    {0},
+};
 
-static peg_trust_tier read_tier(struct peg__in *in, peg_trust_tier otherwise)
-{
-    const peg_str text = peg__in_string(in, "trust_tier");
-    const peg_trust_tier tier = peg__trust_tier_named(text);
+/* The reference's. */
+static const struct peg__member image_members[] = {
+    PEG__ROW(peg_media_def, mime_type, "media_type", OPTION),
+    PEG__ROW(peg_media_def, uri, "file_uri", OPTION),
+    PEG__ROW(peg_media_def, file_id, "file_id", OPTION),
+    PEG__ROW(peg_media_def, detail, "detail", OPTION),
+    PEG__ODD_ROW("url"),
+    PEG__ODD_ROW("content"),
+    {0},
+};
 
-    check_known(in, "trust_tier", text, (int)tier);
-    return tier ? tier : otherwise;
-}
+static const struct peg__member note_members[] = {
+    PEG__ROW(peg_media_note, name, "name", CSTRING),
+    PEG__ROW(peg_media_note, text, "text", CSTRING),
+    PEG__ENUM_ROW(peg_media_note, tier, "trust_tier", &peg__tiers),
+    PEG__ROW(peg_media_note, is_derived, "derived", BOOL),
+    {0},
+};
+
+/* ---- what is left out ------------------------------------------------------------------ */
 
 static peg_media_kind kind_of_type(const char *mime_type)
 {
@@ -98,16 +99,6 @@ static peg_media_hazard hazard_of_kind(peg_media_kind kind)
     return kind == PEG_MEDIA_DOCUMENT ? PEG_HAZARD_EXTRACTABLE : PEG_HAZARD_OPAQUE;
 }
 
-/* ---- what is left out --------------------------------------------------------------- */
-
-/* An optional string; an empty one counts as missing. */
-static const char *read_optional(struct peg__in *in, const char *name)
-{
-    const char *text = peg__in_cstring(in, name);
-
-    return text && *text ? text : NULL;
-}
-
 static void fill_missing(peg_media_def *def)
 {
     if (!def->kind)
@@ -131,11 +122,10 @@ static peg_status read_note(const struct peg__in *media, size_t i, const peg_jso
     snprintf(at, sizeof(at), "%s/notes/%zu", media->at, i);
     if (value->kind != PEG_JSON_OBJECT)
         return peg__in_fail(&in, NULL, "must be an object with name and text");
-    peg__in_only(&in, note_names);
-    *ret_note = (peg_media_note){.name = peg__in_cstring(&in, "name"),
-                                 .text = peg__in_cstring(&in, "text"),
-                                 .tier = read_tier(&in, PEG_TIER_THIRD_PARTY_PUBLIC),
-                                 .is_derived = peg__in_bool(&in, "derived")};
+    peg__in_only(&in, note_members);
+    peg__members_read(&in, note_members, ret_note);
+    if (!ret_note->tier)
+        ret_note->tier = PEG_TIER_THIRD_PARTY_PUBLIC;
     if (!ret_note->text)
         ret_note->text = "";
     return in.status;
@@ -198,23 +188,12 @@ static peg_status read_media(struct peg__in *in, const char *id,
 {
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
     PEG_CLEANUP(peg__freep) peg_media_note *notes = NULL;
-    const peg_str kind = peg__in_string(in, "kind");
-    const peg_str hazard = peg__in_string(in, "modality_hazard");
-    peg_media_def def = {PEG_MEDIA_DEF_INIT,
-                         .id = read_optional(in, "id"),
-                         .kind = kind_named(kind),
-                         .mime_type = read_optional(in, "media_type"),
-                         .filename = read_optional(in, "filename"),
-                         .uri = read_optional(in, "uri"),
-                         .file_id = read_optional(in, "file_id"),
-                         .detail = read_optional(in, "detail"),
-                         .tier = read_tier(in, PEG_TIER_THIRD_PARTY_PUBLIC),
-                         .hazard = hazard_named(hazard),
-                         .source = read_optional(in, "source")};
+    peg_media_def def = {PEG_MEDIA_DEF_INIT};
 
-    peg__in_only(in, media_names);
-    check_known(in, "kind", kind, (int)def.kind);
-    check_known(in, "modality_hazard", hazard, (int)def.hazard);
+    peg__members_read(in, media_members, &def);
+    peg__in_only(in, media_members);
+    if (!def.tier)
+        def.tier = PEG_TIER_THIRD_PARTY_PUBLIC;
     if (in->status || read_notes(in, &notes, &def.n_notes) || peg__bytes_read(in, options, &reader))
         return in->status;
     if (options->untrusted)
@@ -311,23 +290,19 @@ static peg_status read_image(struct peg__in *in, const char *id,
 {
     PEG_CLEANUP(peg__data_url_free) struct peg__data_url data = {NULL, ""};
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
-    const char *uri = read_optional(in, "file_uri");
-    const char *url = read_optional(in, "url");
-    peg_media_def def = {PEG_MEDIA_DEF_INIT,
-                         .kind = PEG_MEDIA_IMAGE,
-                         .mime_type = read_optional(in, "media_type"),
-                         .uri = uri,
-                         .file_id = read_optional(in, "file_id"),
-                         .detail = read_optional(in, "detail"),
+    peg_media_def def = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
                          .tier = options->untrusted ? PEG_TIER_THIRD_PARTY_PUBLIC
                                                     : PEG_TIER_THIRD_PARTY_PRIVATE};
+    const char *url;
 
-    peg__in_only(in, image_names);
+    peg__members_read(in, image_members, &def);
+    url = peg__in_cstring(in, "url");
+    peg__in_only(in, image_members);
     if (in->status || read_content(in, &def, &data, &reader))
         return in->status;
     if (reader)
         def.reader = reader;
-    if (read_url(in, "url", url, &def, &data))
+    if (read_url(in, "url", url && *url ? url : NULL, &def, &data))
         return in->status;
     if (!def.mime_type)
         def.mime_type = type_of_bytes(def.reader);
@@ -413,36 +388,6 @@ void peg__media_in_free(struct peg__media_in *media)
 /* ---- what is kept of them ---------------------------------------------------------------------
  */
 
-/* Has an object this string, and does nobody know it? */
-static bool is_unknown(const peg_json *object, const char *name, int (*known)(peg_str name))
-{
-    const peg_json *value = peg_json_get(object, name);
-
-    return value && value->kind == PEG_JSON_STRING && value->len && !known(peg_json_str(value));
-}
-
-static int is_tier(peg_str name)
-{
-    return (int)peg__trust_tier_named(name);
-}
-
-static int is_kind(peg_str name)
-{
-    return (int)kind_named(name);
-}
-
-static int is_hazard(peg_str name)
-{
-    return (int)hazard_named(name);
-}
-
-static const struct {
-    const char *name;
-    int (*known)(peg_str name);
-} enums[] = {{"trust_tier", is_tier}, {"kind", is_kind}, {"modality_hazard", is_hazard}};
-
-enum { N_ENUMS = sizeof(enums) / sizeof(enums[0]) };
-
 /* A second place of an image: only one of the two fits. */
 static bool has_second_uri(const peg_json *image)
 {
@@ -458,11 +403,11 @@ static bool item_has_rest(const peg_json *item, bool is_image)
     if (item->kind != PEG_JSON_OBJECT)
         return false;
     if (is_image)
-        return peg__in_has_others(item, image_names) || has_second_uri(item);
-    for (size_t i = 0; i < N_ENUMS; i++)
-        if (is_unknown(item, enums[i].name, enums[i].known))
+        return peg__in_has_others(item, image_members) || has_second_uri(item);
+    for (const struct peg__member *member = media_members; member->name; member++)
+        if (member->kind == PEG__MEMBER_ENUM && peg__enum_is_foreign(item, member))
             return true;
-    return peg__in_has_others(item, media_names);
+    return peg__in_has_others(item, media_members);
 }
 
 static void copy_member(const peg_json *object, const char *name, peg_json_builder *b)
@@ -473,10 +418,10 @@ static void copy_member(const peg_json *object, const char *name, peg_json_build
 
 static void copy_media_rest(const peg_json *item, peg_json_builder *b)
 {
-    peg__in_copy_others(item, media_names, b);
-    for (size_t i = 0; i < N_ENUMS; i++)
-        if (is_unknown(item, enums[i].name, enums[i].known))
-            copy_member(item, enums[i].name, b);
+    peg__in_copy_others(item, media_members, b);
+    for (const struct peg__member *member = media_members; member->name; member++)
+        if (member->kind == PEG__MEMBER_ENUM && peg__enum_is_foreign(item, member))
+            copy_member(item, member->name, b);
 }
 
 /* Apart, because an image is written as media, whose own members they must not hide. */
@@ -484,7 +429,7 @@ static void copy_image_rest(const peg_json *item, peg_json_builder *b)
 {
     peg_json_add_key(b, peg__str("image"));
     peg_json_open_object(b);
-    peg__in_copy_others(item, image_names, b);
+    peg__in_copy_others(item, image_members, b);
     if (has_second_uri(item))
         copy_member(item, "file_uri", b);
     peg_json_close(b);
@@ -552,10 +497,7 @@ static peg_status write_note(const peg_media_note *note, peg_json_builder *b, pe
     struct peg__fields fields = {0};
     peg_status status;
 
-    peg__fields_true(&fields, "derived", note->is_derived);
-    peg__fields_string(&fields, "name", peg__str(note->name));
-    peg__fields_string(&fields, "text", peg__str(note->text));
-    peg__fields_string(&fields, "trust_tier", peg__str(peg_trust_tier_name(note->tier)));
+    peg__members_write(note_members, note, &fields);
     status = peg__fields_write(&fields, b, reterr);
     peg__fields_free(&fields);
     return status;
@@ -575,17 +517,18 @@ static peg_status write_notes(const void *self, peg_json_builder *b, peg_error *
 
 static void add_media_fields(const peg_media *media, struct peg__fields *fields)
 {
-    peg__fields_string(fields, "id", peg__str(peg_media_id(media)));
-    peg__fields_string(fields, "kind", peg__str(peg_media_kind_name(peg_media_kind_of(media))));
-    peg__fields_string(fields, "media_type", peg__str(peg_media_mime_type(media)));
-    peg__fields_string(fields, "filename", peg__str(peg_media_filename(media)));
-    peg__fields_string(fields, "trust_tier", peg__str(peg_trust_tier_name(peg_media_tier(media))));
-    peg__fields_string(fields, "modality_hazard",
-                       peg__str(peg_media_hazard_name(peg_media_hazard_of(media))));
-    peg__fields_text(fields, "source", peg__str(peg_media_source(media)));
-    peg__fields_text(fields, "uri", peg__str(peg_media_uri(media)));
-    peg__fields_text(fields, "file_id", peg__str(peg_media_file_id(media)));
-    peg__fields_text(fields, "detail", peg__str(peg_media_detail(media)));
+    const peg_media_def def = {.id = peg_media_id(media),
+                               .kind = peg_media_kind_of(media),
+                               .mime_type = peg_media_mime_type(media),
+                               .filename = peg_media_filename(media),
+                               .uri = peg_media_uri(media),
+                               .file_id = peg_media_file_id(media),
+                               .detail = peg_media_detail(media),
+                               .tier = peg_media_tier(media),
+                               .hazard = peg_media_hazard_of(media),
+                               .source = peg_media_source(media)};
+
+    peg__members_write(media_members, &def, fields);
     if (peg_media_n_notes(media))
         peg__fields_made(fields, "notes", write_notes, media);
 }

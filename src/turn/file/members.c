@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,26 +33,6 @@ void peg__fields_text(struct peg__fields *fields, const char *name, peg_str stri
 {
     if (string.len)
         peg__fields_string(fields, name, string);
-}
-
-void peg__fields_integer(struct peg__fields *fields, const char *name, int64_t integer)
-{
-    if (integer)
-        add_field(fields, &(const struct peg__field){.name = peg__str(name),
-                                                     .type = PEG__FIELD_INTEGER,
-                                                     .u.integer = integer});
-}
-
-void peg__fields_bool(struct peg__fields *fields, const char *name, bool truth)
-{
-    add_field(fields, &(const struct peg__field){
-                          .name = peg__str(name), .type = PEG__FIELD_BOOL, .u.truth = truth});
-}
-
-void peg__fields_true(struct peg__fields *fields, const char *name, bool truth)
-{
-    if (truth)
-        peg__fields_bool(fields, name, true);
 }
 
 void peg__fields_null(struct peg__fields *fields, const char *name)
@@ -267,24 +248,9 @@ int64_t peg__in_integer(struct peg__in *in, const char *name, int64_t most)
     return 0;
 }
 
-bool peg__in_bool(struct peg__in *in, const char *name)
-{
-    const peg_json *value = get_kind(in, name, PEG_JSON_BOOL);
-
-    return value && peg_json_is_true(value);
-}
-
 /* ---- members that nobody knows ----------------------------------------------------------- */
 
-bool peg__in_list(const char *const *list, peg_str name)
-{
-    for (; *list; list++)
-        if (peg__str_is(name, *list))
-            return true;
-    return false;
-}
-
-void peg__in_only(struct peg__in *in, const char *const *list)
+void peg__in_only(struct peg__in *in, const struct peg__member *table)
 {
     if (!in->is_strict || in->status)
         return;
@@ -292,7 +258,7 @@ void peg__in_only(struct peg__in *in, const char *const *list)
         const peg_str name = peg_json_str(key);
         struct peg__buf pointer = PEG__BUF(PEG__IN_AT + 1000);
 
-        if (peg__in_list(list, name))
+        if (peg__member_is_known(table, name))
             continue;
         peg__in_fail(in, NULL,
                      "has a member '%.*s' that nobody here knows: remove it, or read "
@@ -307,23 +273,253 @@ void peg__in_only(struct peg__in *in, const char *const *list)
     }
 }
 
-bool peg__in_has_others(const peg_json *object, const char *const *list)
+bool peg__in_has_others(const peg_json *object, const struct peg__member *table)
 {
     if (!object || object->kind != PEG_JSON_OBJECT)
         return false;
     PEG_JSON_EACH_MEMBER (object, key) {
-        if (!peg__in_list(list, peg_json_str(key)))
+        if (!peg__member_is_known(table, peg_json_str(key)))
             return true;
     }
     return false;
 }
 
-void peg__in_copy_others(const peg_json *object, const char *const *list, peg_json_builder *b)
+void peg__in_copy_others(const peg_json *object, const struct peg__member *table,
+                         peg_json_builder *b)
 {
     PEG_JSON_EACH_MEMBER (object, key) {
-        if (peg__in_list(list, peg_json_str(key)))
+        if (peg__member_is_known(table, peg_json_str(key)))
             continue;
         peg_json_add_key(b, peg_json_str(key));
         peg_json_add_copy(b, key + 1);
+    }
+}
+
+/* ---- enums ------------------------------------------------------------------------------- */
+
+static const char *name_tier(unsigned value)
+{
+    return peg_trust_tier_name((peg_trust_tier)value);
+}
+
+const struct peg__enum peg__tiers = {name_tier, PEG_TIER_THIRD_PARTY_PUBLIC};
+
+unsigned peg__enum_find(const struct peg__enum *names, peg_str name)
+{
+    unsigned value = names->last;
+
+    while (value && !peg__str_is(name, names->name(value)))
+        value--;
+    return value;
+}
+
+bool peg__enum_is_foreign(const peg_json *object, const struct peg__member *member)
+{
+    const peg_json *value = peg_json_get(object, member->name);
+
+    return value && value->kind == PEG_JSON_STRING && value->len &&
+           !peg__enum_find(member->names, peg_json_str(value));
+}
+
+/* A name that is unknown here is refused by strict readers, else it counts as missing. */
+static unsigned read_enum(struct peg__in *in, const struct peg__member *member)
+{
+    const peg_str text = peg__in_string(in, member->name);
+    const unsigned value = text.len ? peg__enum_find(member->names, text) : 0;
+
+    if (text.len && !value && in->is_strict)
+        peg__in_fail(in, member->name, "is '%.*s', which is unknown here",
+                     (int)(text.len < 64 ? text.len : 64), text.ptr);
+    return value;
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+const struct peg__member peg__block_members_in_file[] = {
+    PEG__ODD_ROW("id"),
+    PEG__ODD_ROW("kind"),
+    PEG__ODD_ROW("role"),
+    PEG__ODD_ROW("payload"),
+    PEG__ODD_ROW("metadata"),
+    PEG__ROW(peg_block_def, created_ms, "created_ms", INTEGER),
+    {0},
+};
+
+static const struct peg__member text_members[] = {
+    PEG__ROW(peg_block_def, text, "text", TEXT),
+    {0},
+};
+
+static const struct peg__member message_members[] = {
+    PEG__ROW(peg_block_def, text, "text", TEXT),
+    PEG__ODD_ROW("media"),
+    PEG__ODD_ROW("images"),
+    {0},
+};
+
+static const struct peg__member call_members[] = {
+    PEG__ROW(peg_block_def, call_id, "id", STRING),
+    PEG__ROW(peg_block_def, tool, "name", STRING),
+    PEG__ODD_ROW("args"),
+    PEG__ODD_ROW("args_base64"),
+    {0},
+};
+
+static const struct peg__member other_members[] = {
+    PEG__ROW(peg_block_def, type, "type", STRING),
+    PEG__ROW(peg_block_def, text, "text", TEXT),
+    PEG__ENUM_ROW(peg_block_def, tier, "trust_tier", &peg__tiers),
+    PEG__ODD_ROW("media"),
+    PEG__ODD_ROW("artifact"),
+    {0},
+};
+
+static const struct peg__member result_members[] = {
+    PEG__ROW(peg_record_def, call_id, "id", STRING),
+    PEG__ROW(peg_record_def, key, "call", STRING),
+    PEG__ROW(peg_record_def, tool, "name", STRING),
+    PEG__ODD_ROW("args"),
+    PEG__ODD_ROW("args_base64"),
+    PEG__FULL_ROW("result", "/text", ODD, 0, NULL),
+    PEG__ODD_ROW("error"),
+    PEG__ODD_ROW("text_base64"),
+    PEG__ROW(peg_record_def, code, "code", CSTRING),
+    PEG__ROW(peg_record_def, cause, "cause", CSTRING),
+    PEG__ROW(peg_record_def, handle, "handle", STRING),
+    PEG__ODD_ROW("artifact"),
+    PEG__ODD_ROW("media"),
+    PEG__FULL_ROW("replay", "/payload", ODD, 0, NULL),
+    PEG__ROW(peg_record_def, replay_compatibility, "replay_compatibility", CSTRING),
+    PEG__ROW(peg_record_def, is_trusted, "trusted", BOOL),
+    PEG__ROW(peg_record_def, is_inline, "inline", BOOL),
+    PEG__ROW(peg_record_def, is_from_artifact_tool, "artifact_tool", BOOL),
+    PEG__ROW(peg_record_def, attempts, "attempts", COUNT),
+    PEG__ROW(peg_record_def, created_ms, "created_ms", INTEGER),
+    PEG__ROW(peg_record_def, completed_ms, "completed_ms", INTEGER),
+    PEG__ROW(peg_record_def, duration_ns, "duration_ns", INTEGER),
+    PEG__ROW(peg_record_def, nonce, "nonce", CSTRING),
+    PEG__ROW(peg_record_def, server_data, "server_data", ARRAY),
+    {0},
+};
+
+const struct peg__member *const peg__payload_members[] = {
+    [PEG_BLOCK_SYSTEM] = text_members,       [PEG_BLOCK_USER] = message_members,
+    [PEG_BLOCK_ASSISTANT] = message_members, [PEG_BLOCK_REASONING] = text_members,
+    [PEG_BLOCK_CALL] = call_members,         [PEG_BLOCK_RESULT] = result_members,
+    [PEG_BLOCK_OTHER] = other_members,
+};
+
+const char *peg__payload_reserved(peg_block_kind kind, const peg_json *payload)
+{
+    const struct peg__member *member = peg__payload_members[kind];
+
+    while (member->name && !peg_json_get(payload, member->name))
+        member++;
+    return member->name;
+}
+
+bool peg__member_is_known(const struct peg__member *table, peg_str name)
+{
+    while (table->name && (name.len != table->len || memcmp(name.ptr, table->name, name.len) != 0))
+        table++;
+    return table->name != NULL;
+}
+
+const char *peg__member_of_field(const struct peg__member *table, const char *field)
+{
+    while (table->name && strcmp(table->field, field) != 0)
+        table++;
+    return table->name;
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static void read_value(struct peg__in *in, const struct peg__member *member, void *into)
+{
+    const char *text;
+    const peg_json *truth;
+
+    switch (member->kind) {
+    case PEG__MEMBER_ODD:
+        break;
+    case PEG__MEMBER_STRING:
+    case PEG__MEMBER_TEXT:
+        *(peg_str *)into = peg__in_string(in, member->name);
+        break;
+    case PEG__MEMBER_CSTRING:
+    case PEG__MEMBER_OPTION:
+        text = peg__in_cstring(in, member->name);
+        *(const char **)into = text && (*text || member->kind == PEG__MEMBER_CSTRING) ? text : NULL;
+        break;
+    case PEG__MEMBER_BOOL:
+        truth = get_kind(in, member->name, PEG_JSON_BOOL);
+        *(bool *)into = truth && peg_json_is_true(truth);
+        break;
+    case PEG__MEMBER_COUNT:
+        *(unsigned *)into = (unsigned)peg__in_integer(in, member->name, UINT_MAX);
+        break;
+    case PEG__MEMBER_INTEGER:
+        *(int64_t *)into = peg__in_integer(in, member->name, INT64_MAX);
+        break;
+    case PEG__MEMBER_ENUM:
+        *(unsigned *)into = read_enum(in, member);
+        break;
+    case PEG__MEMBER_ARRAY:
+        *(const peg_json **)into = peg__in_array(in, member->name);
+        break;
+    }
+}
+
+void peg__members_read(struct peg__in *in, const struct peg__member *table, void *def)
+{
+    for (; table->name && !in->status; table++)
+        read_value(in, table, (char *)def + table->offset);
+}
+
+/* False if it is left out. */
+static bool describe_value(const struct peg__member *member, const void *from,
+                           struct peg__field *field)
+{
+    switch (member->kind) {
+    case PEG__MEMBER_ODD:
+        return false;
+    case PEG__MEMBER_STRING:
+    case PEG__MEMBER_TEXT:
+        field->u.string = *(const peg_str *)from;
+        return member->kind == PEG__MEMBER_TEXT ? field->u.string.len > 0
+                                                : field->u.string.ptr != NULL;
+    case PEG__MEMBER_CSTRING:
+    case PEG__MEMBER_OPTION:
+        field->u.string = peg_cstr(*(const char *const *)from);
+        return *(const char *const *)from &&
+               (field->u.string.len || member->kind == PEG__MEMBER_CSTRING);
+    case PEG__MEMBER_BOOL:
+        field->type = PEG__FIELD_BOOL;
+        return field->u.truth = *(const bool *)from;
+    case PEG__MEMBER_COUNT:
+        field->type = PEG__FIELD_INTEGER;
+        return (field->u.integer = *(const unsigned *)from) != 0;
+    case PEG__MEMBER_INTEGER:
+        field->type = PEG__FIELD_INTEGER;
+        return (field->u.integer = *(const int64_t *)from) != 0;
+    case PEG__MEMBER_ENUM:
+        field->u.string = peg__str(member->names->name(*(const unsigned *)from));
+        return *(const unsigned *)from;
+    case PEG__MEMBER_ARRAY:
+        field->type = PEG__FIELD_JSON;
+        return (field->u.json = *(const peg_json *const *)from) != NULL;
+    }
+    return false;
+}
+
+void peg__members_write(const struct peg__member *table, const void *def,
+                        struct peg__fields *fields)
+{
+    for (; table->name; table++) {
+        struct peg__field field = {.name = peg__strn(table->name, table->len),
+                                   .type = PEG__FIELD_STRING};
+
+        if (describe_value(table, (const char *)def + table->offset, &field))
+            add_field(fields, &field);
     }
 }

@@ -163,29 +163,29 @@ static void making_free(struct making *m)
     peg__free(m->replay);
 }
 
-/* Which call it answers: `call`, or what its call id tells. */
-static void read_call(struct making *m, peg_str id)
+/* The call that it answers: `call`, or what its call id says. */
+static void find_call(struct making *m, peg_str id)
 {
     struct peg__call_match *calls = m->how->calls;
-    const peg_str call_id = peg__in_string(m->payload, "id");
-    const peg_str key = peg__in_string(m->payload, "call");
+    peg_record_def *def = &m->def;
 
     if (calls)
-        m->call = key.len ? peg__call_match_find(calls, key)
-                          : peg__call_match_infer(calls, call_id.len ? call_id : id);
-    m->def.key = key.len ? key : m->call ? peg_block_id(m->call) : id;
-    m->def.call_id = call_id.len ? call_id : m->call ? peg_block_call_id(m->call) : id;
-    m->def.handle = peg__in_string(m->payload, "handle");
+        m->call = def->key.len ? peg__call_match_find(calls, def->key)
+                               : peg__call_match_infer(calls, def->call_id.len ? def->call_id : id);
+    if (!def->key.len)
+        def->key = m->call ? peg_block_id(m->call) : id;
+    if (!def->call_id.len)
+        def->call_id = m->call ? peg_block_call_id(m->call) : id;
+    if (!def->tool.len)
+        def->tool = expected_name(m->call);
 }
 
-static peg_status read_asked(struct making *m)
+static peg_status read_args(struct making *m)
 {
-    const peg_str name = peg__in_string(m->payload, "name");
     peg_str args;
 
     if (peg__args_read(m->payload, &args, &m->args))
         return m->payload->status;
-    m->def.tool = name.len ? name : expected_name(m->call);
     m->has_args = args.len > 0;
     m->def.args = m->has_args ? args : expected_args(m->call);
     return PEG_OK;
@@ -248,8 +248,6 @@ static peg_status read_answer(struct making *m, peg_str id)
     const struct holds *holds = &m->holds;
 
     m->def.is_error = holds->is_error;
-    m->def.code = peg__in_cstring(m->payload, "code");
-    m->def.cause = peg__in_cstring(m->payload, "cause");
     if (peg__media_file_read(m->payload, id, false, m->how->options, &m->media))
         return m->payload->status;
     m->def.media = m->media.items;
@@ -292,12 +290,9 @@ static peg_status make_nonce(struct making *m, peg_str id)
 static peg_status read_replay(struct making *m)
 {
     const peg_json *replay = peg__in_any(m->payload, "replay");
-    const char *compatibility = peg__in_cstring(m->payload, "replay_compatibility");
+    const char *compatibility = m->def.replay_compatibility;
 
-    if (m->how->options->untrusted)
-        return m->payload->status;
-    m->def.replay_compatibility = compatibility;
-    if (m->payload->status || !replay)
+    if (m->payload->status || !replay || m->how->options->untrusted)
         return m->payload->status;
     if (!compatibility || !*compatibility)
         return peg__in_fail(m->payload, "replay",
@@ -315,53 +310,17 @@ static void drop_claims(peg_record_def *def)
     def->is_inline = false;
     def->is_from_artifact_tool = false;
     def->nonce = NULL;
-}
-
-static peg_status read_circumstances(struct making *m, peg_str id)
-{
-    struct peg__in *in = m->payload;
-
-    m->def.is_trusted = peg__in_bool(in, "trusted");
-    m->def.is_inline = peg__in_bool(in, "inline");
-    m->def.is_from_artifact_tool = peg__in_bool(in, "artifact_tool");
-    m->def.attempts = (unsigned)peg__in_integer(in, "attempts", UINT_MAX);
-    m->def.created_ms = peg__in_integer(in, "created_ms", INT64_MAX);
-    m->def.completed_ms = peg__in_integer(in, "completed_ms", INT64_MAX);
-    m->def.duration_ns = peg__in_integer(in, "duration_ns", INT64_MAX);
-    m->def.nonce = peg__in_cstring(in, "nonce");
-    m->def.server_data = peg__in_array(in, "server_data");
-    if (m->how->options->untrusted)
-        drop_claims(&m->def);
-    if (!in->status && !m->def.nonce)
-        make_nonce(m, id);
-    return in->status;
-}
-
-/* Where the file has what a definition calls otherwise. */
-static const char *find_member_place(const char *field)
-{
-    static const struct {
-        const char *field;
-        const char *member;
-    } places[] = {{"/key", "/call"},
-                  {"/call_id", "/id"},
-                  {"/tool", "/name"},
-                  {"/text", "/result"},
-                  {"/payload", "/replay"}};
-
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (strcmp(field, places[i].field) == 0)
-            return places[i].member;
-    return field;
+    def->replay_compatibility = NULL;
 }
 
 static peg_status report_refused(struct making *m, peg_status status, const peg_error *error)
 {
+    const char *name = peg__member_of_field(peg__payload_members[PEG_BLOCK_RESULT], error->where);
     char at[sizeof(error->where) + PEG__IN_AT];
 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(m->payload->reterr);
-    snprintf(at, sizeof(at), "%s%s", m->payload->at, find_member_place(error->where));
+    snprintf(at, sizeof(at), "%s%s%s", m->payload->at, name ? "/" : "", name ? name : error->where);
     if (m->payload->reterr)
         *m->payload->reterr = *error;
     return peg__in_refused(status, at, m->payload->reterr);
@@ -388,9 +347,13 @@ peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *p
                        .holds = inspect_payload(payload->object),
                        .def = {PEG_RECORD_DEF_INIT}};
 
-    read_call(&m, id);
-    if (!payload->status && !read_asked(&m) && !read_answer(&m, id) && !read_replay(&m) &&
-        !read_circumstances(&m, id) && !make_record(&m, ret_record) && how->calls)
+    peg__members_read(payload, peg__payload_members[PEG_BLOCK_RESULT], &m.def);
+    if (how->options->untrusted)
+        drop_claims(&m.def);
+    if (!payload->status)
+        find_call(&m, id);
+    if (!payload->status && !read_args(&m) && !read_answer(&m, id) && !read_replay(&m) &&
+        (m.def.nonce || !make_nonce(&m, id)) && !make_record(&m, ret_record) && how->calls)
         peg__call_match_answer(how->calls, m.def.key);
     making_free(&m);
     return payload->status;
@@ -399,7 +362,7 @@ peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *p
 /* ---- which call it answers ------------------------------------------------------------- */
 
 /* Adds `call` where a reader would take another one. *ret_call is the call, or NULL. */
-static void add_call(struct peg__payload *payload, const peg_block **ret_call)
+static void add_call(struct peg__payload *payload, peg_record_def *def, const peg_block **ret_call)
 {
     struct peg__call_match *calls = payload->how->calls;
     const peg_record *record = peg_block_record(payload->block);
@@ -407,7 +370,7 @@ static void add_call(struct peg__payload *payload, const peg_block **ret_call)
     const peg_block *call = calls ? peg__call_match_infer(calls, peg_record_call_id(record)) : NULL;
 
     if (!calls || !peg__str_eq(key, peg_block_id(call ? call : payload->block))) {
-        peg__fields_string(&payload->fields, "call", key);
+        def->key = key;
         call = calls ? peg__call_match_find(calls, key) : NULL;
     }
     if (calls)
@@ -435,7 +398,7 @@ static peg_status are_args_of(const peg_block *call, const peg_record *record, p
     return peg__args_same(args, expected, ret_same, reterr);
 }
 
-static peg_status add_request(struct peg__payload *payload, peg_error *reterr)
+static peg_status add_request(struct peg__payload *payload, peg_record_def *def, peg_error *reterr)
 {
     const peg_record *record = peg_block_record(payload->block);
     const peg_str text = peg_record_args_text(record);
@@ -444,9 +407,9 @@ static peg_status add_request(struct peg__payload *payload, peg_error *reterr)
     bool is_same = false;
     peg_status status = PEG_OK;
 
-    add_call(payload, &call);
+    add_call(payload, def, &call);
     if (!payload->how->calls || !peg__str_eq(peg_record_tool(record), expected_name(call)))
-        peg__fields_string(&payload->fields, "name", peg_record_tool(record));
+        def->tool = peg_record_tool(record);
     if (payload->how->calls)
         status = are_args_of(call, record, args, &is_same, reterr);
     if (!status && !is_same)
@@ -497,7 +460,7 @@ static peg_status add_artifact_result(struct peg__payload *payload, peg_error *r
     return PEG_OK;
 }
 
-static peg_status add_answer(struct peg__payload *payload, peg_error *reterr)
+static peg_status add_answer(struct peg__payload *payload, peg_record_def *def, peg_error *reterr)
 {
     const peg_record *record = peg_block_record(payload->block);
     bool needs_code = true; /* without text only the code tells a failure */
@@ -516,47 +479,35 @@ static peg_status add_answer(struct peg__payload *payload, peg_error *reterr)
     if (status || !peg_record_is_error(record))
         return status;
     if (needs_code || strcmp(peg_record_code(record), PEG__DEFAULT_CODE) != 0)
-        peg__fields_string(&payload->fields, "code", peg__str(peg_record_code(record)));
-    if (peg__utf8_is_valid(peg__str(peg_record_cause(record))))
-        peg__fields_text(&payload->fields, "cause", peg__str(peg_record_cause(record)));
-    return PEG_OK;
-}
-
-static peg_status add_circumstances(struct peg__fields *fields, const peg_record *record,
-                                    peg_error *reterr)
-{
-    const char *nonce;
-    const peg_status status = peg__record_nonce(record, &nonce, reterr);
-
-    if (status)
-        return status;
-    if (!peg__str_eq(peg_record_handle(record), peg_record_call_id(record)))
-        peg__fields_string(fields, "handle", peg_record_handle(record));
-    peg__fields_true(fields, "trusted", peg_record_is_trusted(record));
-    peg__fields_true(fields, "inline", peg_record_is_inline(record));
-    peg__fields_true(fields, "artifact_tool", peg_record_is_from_artifact_tool(record));
-    peg__fields_integer(fields, "attempts", peg_record_attempts(record));
-    peg__fields_integer(fields, "created_ms", peg_record_created_ms(record));
-    peg__fields_integer(fields, "completed_ms", peg_record_completed_ms(record));
-    peg__fields_integer(fields, "duration_ns", peg_record_duration_ns(record));
-    peg__fields_string(fields, "nonce", peg__str(nonce));
-    if (peg_record_server_data(record))
-        peg__fields_json(fields, "server_data", peg_record_server_data(record));
-    if (peg_record_payload(record))
-        peg__fields_json(fields, "replay", peg_record_payload(record));
-    peg__fields_text(fields, "replay_compatibility",
-                     peg__str(peg_record_replay_compatibility(record)));
+        def->code = peg_record_code(record);
+    if (*peg_record_cause(record) && peg__utf8_is_valid(peg__str(peg_record_cause(record))))
+        def->cause = peg_record_cause(record);
     return PEG_OK;
 }
 
 peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr)
 {
     const peg_record *record = peg_block_record(payload->block);
-    peg_status status;
+    const char *compatibility = peg_record_replay_compatibility(record);
+    peg_record_def def = {.call_id = peg_record_call_id(record),
+                          .is_trusted = peg_record_is_trusted(record),
+                          .is_inline = peg_record_is_inline(record),
+                          .is_from_artifact_tool = peg_record_is_from_artifact_tool(record),
+                          .replay_compatibility = *compatibility ? compatibility : NULL,
+                          .created_ms = peg_record_created_ms(record),
+                          .completed_ms = peg_record_completed_ms(record),
+                          .duration_ns = peg_record_duration_ns(record),
+                          .attempts = peg_record_attempts(record),
+                          .server_data = peg_record_server_data(record)};
+    peg_status status = add_request(payload, &def, reterr);
 
-    peg__fields_string(&payload->fields, "id", peg_record_call_id(record));
-    status = add_request(payload, reterr);
-    if (!status)
-        status = add_answer(payload, reterr);
-    return status ? status : add_circumstances(&payload->fields, record, reterr);
+    if (status || (status = add_answer(payload, &def, reterr)) ||
+        (status = peg__record_nonce(record, &def.nonce, reterr)))
+        return status;
+    if (!peg__str_eq(peg_record_handle(record), def.call_id))
+        def.handle = peg_record_handle(record);
+    peg__members_write(peg__payload_members[PEG_BLOCK_RESULT], &def, &payload->fields);
+    if (peg_record_payload(record))
+        peg__fields_json(&payload->fields, "replay", peg_record_payload(record));
+    return PEG_OK;
 }

@@ -18,7 +18,9 @@
 #include "turn/turn.h"
 #include "json/json.h"
 
-static const char *const turn_names[] = {"id", "blocks", "metadata", "data", NULL};
+static const struct peg__member turn_members[] = {
+    PEG__ODD_ROW("id"), PEG__ODD_ROW("blocks"), PEG__ODD_ROW("metadata"), PEG__ODD_ROW("data"), {0},
+};
 
 /* ---- ids ---------------------------------------------------------------------------------- */
 
@@ -249,11 +251,11 @@ static peg_status read_members(struct peg__in *in, struct peg__shared **ret_memb
     peg_json_builder *b;
     peg_json_doc *doc = NULL;
 
-    if (in->status || !peg__in_has_others(in->object, turn_names))
+    if (in->status || !peg__in_has_others(in->object, turn_members))
         return in->status;
     b = peg_json_builder_new();
     peg_json_open_object(b);
-    peg__in_copy_others(in->object, turn_names, b);
+    peg__in_copy_others(in->object, turn_members, b);
     peg_json_close(b);
     in->status = peg_json_builder_finish(b, &doc, in->reterr);
     if (in->status)
@@ -281,8 +283,8 @@ static peg_status read_id(struct peg__in *in, char room[ID_SIZE], peg_str *ret_i
 /* An object without blocks is a turn only if it has nothing else that a turn does not have. */
 static peg_status check_shape(struct peg__in *in, const peg_json *blocks)
 {
-    peg__in_only(in, turn_names);
-    if (!in->status && !blocks && peg__in_has_others(in->object, turn_names))
+    peg__in_only(in, turn_members);
+    if (!in->status && !blocks && peg__in_has_others(in->object, turn_members))
         peg__in_fail(in, NULL, "is no turn: there is no member 'blocks'");
     return in->status;
 }
