@@ -220,10 +220,11 @@ void bus_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wa
     bus->ops->waiters(bus, key, wait);
 }
 
-void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, enum bus_lease_mode mode,
+               struct bus_wait *wait)
 {
     make_free(bus, wait);
-    bus->ops->lease(bus, name, lease_ms, wait);
+    bus->ops->lease(bus, name, lease_ms, mode, wait);
 }
 
 void bus_release(struct bus *bus, peg_str name)
@@ -252,6 +253,11 @@ void bus_map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
 void bus_map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
 {
     bus->ops->map_unwatch(bus, map, watch);
+}
+
+void bus_post(struct bus *bus, uint32_t loop, struct bus_post *post)
+{
+    bus->ops->post(bus, loop, post);
 }
 
 void bus_forget_wait(struct bus *bus, struct bus_wait *wait)

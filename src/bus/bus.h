@@ -108,12 +108,14 @@ struct bus_answer {
     /* PEG_OK; PEG_EIO: it may or may not have happened; PEG_ELIMIT: the bus is full and nothing
      * happened; PEG_ENOMEM: nothing happened. */
     peg_status status;
-    bool written;              /* put_if_absent, map_set: it was; send: a loop received it */
+    /* put_if_absent, map_set: it was; send: a loop received it; lease: it is this loop's now */
+    bool written;
     struct peg__blob *current; /* put_if_absent, read: the value now; NULL: none. Borrowed */
     uint64_t epoch;            /* at the time of the answer */
     int64_t asked_ns;          /* when it was asked, of bus_now_ns() */
     uint64_t revision;         /* map_set: the key's now */
-    const struct bus_address *addresses; /* leases: one for each name, node 0 for none; waiters */
+    /* leases: one for each name, node 0 for none; lease: who has it now; waiters */
+    const struct bus_address *addresses;
     size_t n_addresses;
 };
 
@@ -195,13 +197,36 @@ struct bus_watch {
 
 /* ---- events ---- */
 
-/* Both are needed; a bus without events drops its messages. */
+/* The first two are needed; a bus without events drops its messages. */
 struct bus_events {
     /* Borrowed until it returns. */
     void (*on_message)(void *user, const struct bus_message *message);
     /* Messages and answers may have been lost, and the epoch may have changed: read again the
      * result of every call in flight. */
     void (*on_reset)(void *user);
+    /* The lease under another loop's own address (bus_address_print()) has ended, and that loop
+     * neither renewed nor released it. Every other loop gets the event once for each such end. It
+     * is a hint: it may be late, and the loop may be back; read the lease before you act. A
+     * connected loop does not miss it; on_reset() stands for those that were lost. May be NULL. */
+    void (*on_node_lost)(void *user, struct bus_address address);
+};
+
+/* ---- leases ---- */
+
+enum bus_lease_mode {
+    BUS_LEASE_TAKE,    /* from any loop that has it */
+    BUS_LEASE_RENEW,   /* only if it is this loop's */
+    BUS_LEASE_IF_FREE, /* only if it is this loop's, or no loop's */
+};
+
+/* ---- posts ---- */
+
+/* Work for another loop of the same node; see bus_post(). It lies in the sender's memory. */
+struct bus_post {
+    /* `user`: that of the other loop's events; NULL: that loop is gone. May free the post, or
+     * post it again. */
+    void (*fn)(struct bus_post *post, void *user);
+    struct bus_post *next; /* the bus's */
 };
 
 struct bus_ops {
@@ -220,11 +245,13 @@ struct bus_ops {
     void (*wait_add)(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
                      struct bus_wait *wait);
     void (*waiters)(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
-    void (*lease)(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
+    void (*lease)(struct bus *bus, peg_str name, int64_t lease_ms, enum bus_lease_mode mode,
+                  struct bus_wait *wait);
     void (*release)(struct bus *bus, peg_str name);
     void (*leases)(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait);
     void (*map_set)(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
                     uint64_t expected, struct bus_wait *wait);
+    void (*post)(struct bus *bus, uint32_t loop, struct bus_post *post);
     void (*map_watch)(struct bus *bus, enum bus_map map, struct bus_watch *watch);
     void (*map_unwatch)(struct bus *bus, enum bus_map map, struct bus_watch *watch);
     void (*forget_wait)(struct bus *bus, struct bus_wait *wait);
@@ -275,9 +302,13 @@ void bus_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until
                   struct bus_wait *wait);
 void bus_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
 
-/* Leases the name to this loop for so long; again renews it. The last loop that asks has it. */
-void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
-/* Gives it back, if it is still this loop's. */
+/* Leases the name to this loop for `lease_ms` from now, if the mode allows it; a loop that has the
+ * lease already renews it. The answer's `written` tells whether the lease is this loop's now, and
+ * addresses[0] which loop has it (node 0: none, after BUS_LEASE_RENEW). */
+void bus_lease(struct bus *bus, peg_str name, int64_t lease_ms, enum bus_lease_mode mode,
+               struct bus_wait *wait);
+/* Gives it back, if it is still this loop's. A loop that ends in order releases its own address:
+ * else the others get on_node_lost(). */
 void bus_release(struct bus *bus, peg_str name);
 void bus_leases(struct bus *bus, const peg_str *names, size_t n, struct bus_wait *wait);
 
@@ -289,6 +320,12 @@ void bus_map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__blo
 void bus_map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch);
 void bus_map_unwatch(struct bus *bus, enum bus_map map, struct bus_watch *watch);
 
+/* Calls post->fn on another loop of this node, exactly once. Posts of one sender arrive in order
+ * and are never lost or answered; one to the own loop arrives in its next round. If that loop does
+ * not exist, or ends first, fn is called with user NULL on the thread that notices: perhaps this
+ * one, before bus_post() returns. */
+void bus_post(struct bus *bus, uint32_t loop, struct bus_post *post);
+
 /* The answer is not wanted any more. Does nothing without a pending request. */
 void bus_forget_wait(struct bus *bus, struct bus_wait *wait);
 struct bus *bus_free(struct bus *bus);
@@ -296,7 +333,8 @@ struct bus *bus_free(struct bus *bus);
 /* ---- the local bus ----
  *
  * The bus of one process: its loops share tables of registers, leases and maps, and exchange
- * messages by mailbox. Its epoch is always 1, and it is never fenced. */
+ * messages and posts by mailbox. Its epoch is always 1, and it is never fenced. A bus that is freed
+ * ends the lease of its own address; others run out. */
 
 struct net_loop;
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/limits.h"
 #include "base/map.h"
 #include "bus/bus.h"
 
@@ -17,18 +18,91 @@ struct bus_lease_table {
     pthread_mutex_t lock;
     struct peg__map names;
     struct net_timers ends;
+    struct net_timers own_ends; /* of leases that loops have under their own addresses */
+    /* Both are called under the lock; NULL: neither is wanted. A loop that had no lease under its
+     * own address has one now: bus_lease_check() is due earlier, perhaps. */
+    void (*on_own)(struct bus_lease_table *table);
+    /* Its lease has ended, and was not released. */
+    void (*on_lost)(struct bus_lease_table *table, struct bus_address loop);
 };
 
 void bus_lease_table_init(struct bus_lease_table *table);
 void bus_lease_table_free(struct bus_lease_table *table);
 
-/* Leases the name to `loop` until then. PEG_ELIMIT (PEG_LIMIT_BUS_LEASES), PEG_ENOMEM. */
-peg_status bus_lease_take(struct bus_lease_table *table, peg_str name, struct bus_address loop,
-                          int64_t now_ns, int64_t until_ns) PEG_MUST_USE;
+struct bus_lease_request {
+    peg_str name;
+    struct bus_address loop;
+    enum bus_lease_mode mode;
+    int64_t now_ns;
+    int64_t until_ns;
+};
+/* *ret_loop has the name now; node 0: none. PEG_ELIMIT (PEG_LIMIT_BUS_LEASES), PEG_ENOMEM: the
+ * lease is not changed. */
+peg_status bus_lease_ask(struct bus_lease_table *table, const struct bus_lease_request *request,
+                         struct bus_address *ret_loop) PEG_MUST_USE;
 void bus_lease_release(struct bus_lease_table *table, peg_str name, struct bus_address loop);
+/* The loop ends: the lease of its own address ends now, if it is not released. */
+void bus_lease_end_own(struct bus_lease_table *table, struct bus_address loop);
+/* Reports the loops whose own leases have ended. Returns when to check again, or NET_NEVER. */
+int64_t bus_lease_check(struct bus_lease_table *table, int64_t now_ns);
 /* The loop of each name now; node 0: none. */
 void bus_lease_find(struct bus_lease_table *table, const peg_str *names, size_t n, int64_t now_ns,
                     struct bus_address *ret_loops);
+
+/* ---- ports: the way to each loop of one process ----
+ *
+ * A message on its way refers to its port, which outlives the bus of its loop. A port is closed
+ * under the lock of its slot, so that nothing is posted to an ended loop. */
+
+struct bus_slot {
+    pthread_mutex_t lock;
+    struct bus_port *port; /* NULL: no bus */
+};
+
+struct bus_ports {
+    struct bus_slot slots[PEG_LIMIT_NET_LOOPS];
+};
+
+struct bus_local;
+
+struct bus_port {
+    struct net_message changes; /* first: maps or leases have changed */
+    atomic_bool is_woken;       /* it is posted; that is a reference */
+    atomic_uint n_refs;
+    struct net_loop *loop;
+    struct bus_local *bus;     /* NULL: it is freed. Touched on the loop only */
+    struct bus_slot *slot;     /* under whose lock is the rest */
+    struct net_message posted; /* posted if there are posts; that is a reference */
+    struct bus_post *posts;
+    struct bus_post **posts_end;
+    uint64_t lost; /* loops whose leases have ended, a bit each */
+    bool has_new_lease;
+};
+
+void bus_ports_init(struct bus_ports *ports);
+void bus_ports_free(struct bus_ports *ports);
+/* False: another port has that number. */
+bool bus_ports_open(struct bus_ports *ports, uint32_t number, struct bus_port *port) PEG_MUST_USE;
+/* Posts the message, and sets *ret_port to a reference before. False: there is no such loop. */
+bool bus_ports_send(struct bus_ports *ports, uint32_t number, struct net_message *message,
+                    struct bus_port **ret_port) PEG_MUST_USE;
+bool bus_ports_post(struct bus_ports *ports, uint32_t number, struct bus_post *post) PEG_MUST_USE;
+/* A loop has leased its own address: wakes all. */
+void bus_ports_note_lease(struct bus_ports *ports);
+/* The lease of a loop's own address has ended: wakes all others. */
+void bus_ports_note_lost(struct bus_ports *ports, uint32_t number);
+
+struct bus_port *bus_port_ref(struct bus_port *port);
+void bus_port_unref(struct bus_port *port);
+/* Nothing is posted to it from here on. */
+void bus_port_close(struct bus_port *port);
+/* Posts `changes`, if it is not posted. The caller has a lock that the loop takes before it ends:
+ * that of the slot, or of a map that it watches. */
+void bus_port_wake(void *owner);
+/* All of them, in order. */
+struct bus_post *bus_port_take_posts(struct bus_port *port);
+/* The bits of lost loops; once. */
+uint64_t bus_port_take_lost(struct bus_port *port, bool *ret_has_new_lease);
 
 /* ---- maps that the loops of one process watch ----
  *

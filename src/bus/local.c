@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Answers everything at once; only messages and changes of maps travel to other loops.
+ * Answers everything at once; only messages, posts, changes of maps and lost loops travel to other
+ * loops.
  *
  *   send      own loop: queue --end of the round--> on_message
- *             another:  slot's lock, post to its loop --> on_message
+ *             another:  its port --> on_message
+ *   post      its port --> fn
  *   map_set   table --wake: post to each loop that watches--> report;  own loop: at once
- *
- * A posted message refers to a port, which outlives the bus of its loop as long as anything is on
- * its way. A port is closed under its slot's lock, so that nothing is posted to an ended loop.
+ *   leases    every loop has a timer for the next end of a loop's own lease; the first that finds
+ *             one ended, or the loop that ends --wake: post to the others--> on_node_lost
  */
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 #include <uv.h>
 
@@ -29,22 +28,8 @@ enum { SWEEP_MS = 1000 };
 struct envelope {
     struct net_message post; /* first */
     struct envelope *next;   /* in a queue */
-    struct port *port;       /* to another loop: a reference */
+    struct bus_port *port;   /* to another loop: a reference */
     struct bus_message message;
-};
-
-/* The way to a loop. */
-struct port {
-    struct net_message changes; /* first: maps have changed */
-    atomic_bool is_woken;       /* it is posted; that is a reference */
-    atomic_uint n_refs;
-    struct net_loop *loop;
-    struct bus_local *bus; /* NULL: it is freed. Touched on the loop only */
-};
-
-struct slot {
-    pthread_mutex_t lock;
-    struct port *port; /* NULL: no bus */
 };
 
 struct bus_local_hub {
@@ -53,15 +38,17 @@ struct bus_local_hub {
     struct bus_registers *registers;
     struct bus_lease_table leases;
     struct bus_map_table maps[BUS_N_MAPS];
-    struct slot slots[PEG_LIMIT_NET_LOOPS];
+    struct bus_ports ports;
 };
 
 struct bus_local {
     struct bus bus; /* first */
     struct bus_local_hub *hub;
     struct net_loop *loop;
-    struct port *port;
+    struct bus_port *port;
     struct net_timer sweep; /* armed while there may be registers that this loop wrote */
+    struct net_timer lease_check;
+    struct bus_post *posts; /* being delivered */
     struct net_later deliver;
     struct envelope *queue; /* messages to itself, in order */
     struct envelope **queue_end;
@@ -72,18 +59,6 @@ struct bus_local {
 static struct bus_local *local_of(struct bus *bus)
 {
     return (struct bus_local *)bus;
-}
-
-static struct port *ref_port(struct port *port)
-{
-    peg__refs_take(&port->n_refs);
-    return port;
-}
-
-static void unref_port(struct port *port)
-{
-    if (port && peg__refs_drop(&port->n_refs))
-        peg__free(port);
 }
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -162,7 +137,7 @@ static struct envelope *new_envelope(struct bus_local *local, const struct bus_m
 static void free_envelope(struct bus_local *local, struct envelope *envelope)
 {
     peg__blob_unref(envelope->message.body);
-    unref_port(envelope->port);
+    bus_port_unref(envelope->port);
     if (!local || local->n_spares == PEG_LIMIT_BUS_SPARE_MESSAGES) {
         peg__free(envelope);
         return;
@@ -192,7 +167,7 @@ static void deliver_message(struct bus_local *local, const struct bus_message *m
 static void deliver_queue(struct net_later *later)
 {
     struct bus_local *local = peg__container_of(later, struct bus_local, deliver);
-    struct port *port = ref_port(local->port);
+    struct bus_port *port = bus_port_ref(local->port);
 
     for (unsigned i = 0; port->bus && local->queue; i++) {
         struct envelope *envelope;
@@ -205,35 +180,27 @@ static void deliver_queue(struct net_later *later)
         deliver_message(local, &envelope->message);
         free_envelope(port->bus, envelope);
     }
-    unref_port(port);
+    bus_port_unref(port);
 }
 
 static void on_posted(struct net_message *message)
 {
     struct envelope *envelope = (struct envelope *)message;
-    struct port *port = ref_port(envelope->port);
+    struct bus_port *port = bus_port_ref(envelope->port);
 
     if (port->bus)
         deliver_message(port->bus, &envelope->message);
     free_envelope(port->bus, envelope);
-    unref_port(port);
+    bus_port_unref(port);
 }
 
-static bool post_message(struct bus_local *local, struct slot *slot, struct envelope *envelope)
+static bool post_message(struct bus_local *local, uint32_t loop, struct envelope *envelope)
 {
-    struct port *port;
-
-    pthread_mutex_lock(&slot->lock);
-    port = slot->port;
-    if (port) {
-        envelope->post.fn = on_posted;
-        envelope->port = ref_port(port);
-        net_loop_post(port->loop, &envelope->post);
-    }
-    pthread_mutex_unlock(&slot->lock);
-    if (!port)
-        free_envelope(local, envelope);
-    return port != NULL;
+    envelope->post.fn = on_posted;
+    if (bus_ports_send(&local->hub->ports, loop, &envelope->post, &envelope->port))
+        return true;
+    free_envelope(local, envelope);
+    return false;
 }
 
 static bool is_of_this_node(const struct bus_local *local, struct bus_address to)
@@ -266,9 +233,44 @@ static void send_message(struct bus *bus, struct bus_address to, const struct bu
         queue_message(local, envelope);
         answer.written = true;
     } else {
-        answer.written = post_message(local, &local->hub->slots[to.loop], envelope);
+        answer.written = post_message(local, to.loop, envelope);
     }
     answer_wait(wait, &answer);
+}
+
+/* ---- posts --------------------------------------------------------------------------------- */
+
+static void post_to_loop(struct bus *bus, uint32_t loop, struct bus_post *post)
+{
+    if (!bus_ports_post(&local_of(bus)->hub->ports, loop, post))
+        post->fn(post, NULL);
+}
+
+/* Posts that are added meanwhile wait for the next round. One may free the bus. */
+static void on_posts(struct net_message *message)
+{
+    struct bus_port *port = peg__container_of(message, struct bus_port, posted);
+    struct bus_local *local = port->bus;
+
+    if (local)
+        local->posts = bus_port_take_posts(port);
+    while (port->bus && local->posts) {
+        struct bus_post *post = local->posts;
+
+        local->posts = post->next;
+        post->fn(post, local->bus.user);
+    }
+    bus_port_unref(port);
+}
+
+static void drop_posts(struct bus_post *post)
+{
+    while (post) {
+        struct bus_post *next = post->next;
+
+        post->fn(post, NULL);
+        post = next;
+    }
 }
 
 /* ---- registers ----------------------------------------------------------------------------- */
@@ -351,14 +353,25 @@ static void list_waiters(struct bus *bus, const struct bus_key *key, struct bus_
 
 /* ---- leases -------------------------------------------------------------------------------- */
 
-static void take_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+static void ask_lease(struct bus *bus, peg_str name, int64_t lease_ms, enum bus_lease_mode mode,
+                      struct bus_wait *wait)
 {
-    const int64_t until_ns = peg__clock_after_ms(local_now_ns(bus), lease_ms);
+    const struct bus_lease_request request = {
+        .name = name,
+        .loop = bus->self,
+        .mode = mode,
+        .now_ns = local_now_ns(bus),
+        .until_ns = peg__clock_after_ms(local_now_ns(bus), lease_ms),
+    };
+    struct bus_address loop;
     struct bus_answer answer =
-        new_answer(bus, bus_lease_take(&local_of(bus)->hub->leases, name, bus->self,
-                                       local_now_ns(bus), until_ns));
+        new_answer(bus, bus_lease_ask(&local_of(bus)->hub->leases, &request, &loop));
 
-    answer.written = answer.status == PEG_OK;
+    if (!answer.status) {
+        answer.written = bus_address_equal(loop, bus->self);
+        answer.addresses = &loop;
+        answer.n_addresses = 1;
+    }
     answer_wait(wait, &answer);
 }
 
@@ -382,10 +395,45 @@ static void find_leases(struct bus *bus, const peg_str *names, size_t n, struct 
     answer_wait(wait, &answer);
 }
 
+static void check_leases(struct net_timer *timer)
+{
+    struct bus_local *local = peg__container_of(timer, struct bus_local, lease_check);
+
+    net_loop_arm(local->loop, timer,
+                 bus_lease_check(&local->hub->leases, local_now_ns(&local->bus)));
+}
+
+/* A handler may free the bus. */
+static void report_leases(struct bus_port *port)
+{
+    const uint64_t node = port->bus->hub->node;
+    bool has_new_lease;
+    uint64_t lost = bus_port_take_lost(port, &has_new_lease);
+
+    if (has_new_lease)
+        check_leases(&port->bus->lease_check);
+    for (uint32_t loop = 0; lost && port->bus; loop++, lost >>= 1) {
+        const struct bus *bus = &port->bus->bus;
+
+        if ((lost & 1) && bus->events.on_node_lost)
+            bus->events.on_node_lost(bus->user, (struct bus_address){node, loop});
+    }
+}
+
+static void on_own_lease(struct bus_lease_table *table)
+{
+    bus_ports_note_lease(&peg__container_of(table, struct bus_local_hub, leases)->ports);
+}
+
+static void on_lost_loop(struct bus_lease_table *table, struct bus_address loop)
+{
+    bus_ports_note_lost(&peg__container_of(table, struct bus_local_hub, leases)->ports, loop.loop);
+}
+
 /* ---- maps ---------------------------------------------------------------------------------- */
 
 /* A watch may free the bus. */
-static void report_map(struct bus_local_hub *hub, struct port *port, enum bus_map map)
+static void report_map(struct bus_local_hub *hub, struct bus_port *port, enum bus_map map)
 {
     while (port->bus && bus_map_table_notify(&hub->maps[map], port))
         ;
@@ -393,29 +441,22 @@ static void report_map(struct bus_local_hub *hub, struct port *port, enum bus_ma
 
 static void on_changes(struct net_message *message)
 {
-    struct port *port = (struct port *)message;
+    struct bus_port *port = (struct bus_port *)message;
 
     /* First: later changes wake again. */
     atomic_store(&port->is_woken, false);
     for (unsigned map = 0; map < BUS_N_MAPS && port->bus; map++)
         report_map(port->bus->hub, port, (enum bus_map)map);
-    unref_port(port);
-}
-
-/* Called under the lock of a map that the port watches, so its loop has not ended. */
-static void wake_port(void *owner)
-{
-    struct port *port = (struct port *)owner;
-
-    if (!atomic_exchange(&port->is_woken, true))
-        net_loop_post(port->loop, &ref_port(port)->changes);
+    if (port->bus)
+        report_leases(port);
+    bus_port_unref(port);
 }
 
 static void set_map_key(struct bus *bus, enum bus_map map, peg_str key, struct peg__blob *value,
                         uint64_t expected, struct bus_wait *wait)
 {
     struct bus_local *local = local_of(bus);
-    struct port *port = ref_port(local->port);
+    struct bus_port *port = bus_port_ref(local->port);
     const struct bus_map_write write = {.key = key, .value = value, .expected = expected};
     struct bus_answer answer = new_answer(bus, PEG_OK);
 
@@ -423,7 +464,7 @@ static void set_map_key(struct bus *bus, enum bus_map map, peg_str key, struct p
         bus_map_table_set(&local->hub->maps[map], &write, &answer.written, &answer.revision);
     if (answer.written)
         report_map(local->hub, port, map);
-    unref_port(port);
+    bus_port_unref(port);
     answer_wait(wait, &answer);
 }
 
@@ -462,20 +503,21 @@ static void free_envelopes(struct envelope *envelope)
 static void free_bus(struct bus *bus)
 {
     struct bus_local *local = local_of(bus);
-    struct slot *slot = &local->hub->slots[bus->self.loop];
 
-    pthread_mutex_lock(&slot->lock);
-    slot->port = NULL;
-    pthread_mutex_unlock(&slot->lock);
+    bus_port_close(local->port);
+    bus_lease_end_own(&local->hub->leases, bus->self);
+    drop_posts(local->posts);
+    drop_posts(bus_port_take_posts(local->port));
     for (unsigned map = 0; map < BUS_N_MAPS; map++)
         bus_map_table_leave(&local->hub->maps[map], local->port);
     net_loop_disarm(local->loop, &local->sweep);
+    net_loop_disarm(local->loop, &local->lease_check);
     net_loop_not_later(local->loop, &local->deliver);
     while (local->queue)
         free_envelope(local, take_queued(local));
     free_envelopes(local->spares);
     local->port->bus = NULL;
-    unref_port(local->port);
+    bus_port_unref(local->port);
     peg__free(local);
 }
 
@@ -492,50 +534,33 @@ static const struct bus_ops local_ops = {
     .forget = forget_registers,
     .wait_add = add_waiter,
     .waiters = list_waiters,
-    .lease = take_lease,
+    .lease = ask_lease,
     .release = release_lease,
     .leases = find_leases,
     .map_set = set_map_key,
+    .post = post_to_loop,
     .map_watch = watch_map,
     .map_unwatch = unwatch_map,
     .forget_wait = forget_wait,
     .free = free_bus,
 };
 
-static peg_status take_slot(struct bus_local_hub *hub, uint32_t number, struct port *port,
-                            peg_error *reterr)
-{
-    struct slot *slot = &hub->slots[number];
-    bool is_taken;
-
-    pthread_mutex_lock(&slot->lock);
-    is_taken = slot->port != NULL;
-    if (!is_taken)
-        slot->port = port;
-    pthread_mutex_unlock(&slot->lock);
-    if (is_taken)
-        return peg__fail(reterr, PEG_EEXISTS, "E_BUS_NUMBER",
-                         "loop %u already has a bus: give each loop its own number",
-                         (unsigned)number);
-    return PEG_OK;
-}
-
 peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint32_t number,
                          struct bus **ret_bus, peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep) struct bus_local *local = NULL;
-    PEG_CLEANUP(peg__freep) struct port *port = NULL;
-    peg_status status;
+    PEG_CLEANUP(peg__freep) struct bus_port *port = NULL;
 
     if (number >= PEG_LIMIT_NET_LOOPS)
         return peg__fail(reterr, PEG_EINVAL, "E_BUS_NUMBER",
                          "there are at most %d loops, and %u is beyond: number them from 0",
                          PEG_LIMIT_NET_LOOPS, (unsigned)number);
     local = (struct bus_local *)peg__alloc_zero(1, sizeof(*local));
-    port = (struct port *)peg__alloc_zero(1, sizeof(*port));
+    port = (struct bus_port *)peg__alloc_zero(1, sizeof(*port));
     if (!local || !port)
         return peg__fail_nomem(reterr);
-    *port = (struct port){.changes = {.fn = on_changes}, .loop = loop, .bus = local};
+    *port = (struct bus_port){
+        .changes = {.fn = on_changes}, .posted = {.fn = on_posts}, .loop = loop, .bus = local};
     atomic_init(&port->n_refs, 1);
     *local = (struct bus_local){
         .bus = {.ops = &local_ops, .self = {hub->node, number}, .origin = hub->node},
@@ -543,12 +568,15 @@ peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint3
         .loop = loop,
         .port = port,
         .sweep = {.fn = sweep_registers},
+        .lease_check = {.fn = check_leases},
         .deliver = {.fn = deliver_queue},
     };
     local->queue_end = &local->queue;
-    status = take_slot(hub, number, port, reterr);
-    if (status)
-        return status;
+    if (!bus_ports_open(&hub->ports, number, port))
+        return peg__fail(reterr, PEG_EEXISTS, "E_BUS_NUMBER",
+                         "loop %u already has a bus: give each loop its own number",
+                         (unsigned)number);
+    check_leases(&local->lease_check);
     *ret_bus = &local->bus;
     local = NULL;
     port = NULL;
@@ -577,10 +605,11 @@ peg_status bus_local_hub_new(uint64_t node, struct bus_local_hub **ret_hub, peg_
     hub->node = node;
     hub->offset_ns = measure_offset_ns();
     bus_lease_table_init(&hub->leases);
+    hub->leases.on_own = on_own_lease;
+    hub->leases.on_lost = on_lost_loop;
     for (unsigned map = 0; map < BUS_N_MAPS; map++)
-        bus_map_table_init(&hub->maps[map], wake_port);
-    for (unsigned i = 0; i < PEG_LIMIT_NET_LOOPS; i++)
-        pthread_mutex_init(&hub->slots[i].lock, NULL);
+        bus_map_table_init(&hub->maps[map], bus_port_wake);
+    bus_ports_init(&hub->ports);
     *ret_hub = hub;
     hub = NULL;
     return PEG_OK;
@@ -594,8 +623,7 @@ struct bus_local_hub *bus_local_hub_free(struct bus_local_hub *hub)
     bus_lease_table_free(&hub->leases);
     for (unsigned map = 0; map < BUS_N_MAPS; map++)
         bus_map_table_free(&hub->maps[map]);
-    for (unsigned i = 0; i < PEG_LIMIT_NET_LOOPS; i++)
-        pthread_mutex_destroy(&hub->slots[i].lock);
+    bus_ports_free(&hub->ports);
     peg__free(hub);
     return NULL;
 }

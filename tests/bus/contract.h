@@ -41,6 +41,7 @@ struct c_asked {
     peg_str names[C_MAX_ADDRESSES];
     size_t n_names;
     int64_t lease_ms;
+    enum bus_lease_mode mode;
     enum bus_map map;
     uint64_t expected;
 
@@ -93,7 +94,7 @@ static void c_ask_here(void *user)
         bus_waiters(asked->bus, &asked->key, &asked->wait);
         break;
     case C_LEASE:
-        bus_lease(asked->bus, asked->names[0], asked->lease_ms, &asked->wait);
+        bus_lease(asked->bus, asked->names[0], asked->lease_ms, asked->mode, &asked->wait);
         break;
     case C_LEASES:
         bus_leases(asked->bus, asked->names, asked->n_names, &asked->wait);

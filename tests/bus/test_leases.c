@@ -16,12 +16,22 @@ static struct bus_address find(struct bus_lease_table *table, const char *name, 
     return found;
 }
 
+static peg_status take(struct bus_lease_table *table, const char *name, int64_t now_ns,
+                       int64_t until_ns)
+{
+    const struct bus_lease_request request = {
+        .name = peg__str(name), .loop = holder, .now_ns = now_ns, .until_ns = until_ns};
+    struct bus_address loop;
+
+    return bus_lease_ask(table, &request, &loop);
+}
+
 TEST(a_lease_ends_at_its_moment)
 {
     struct bus_lease_table table;
 
     bus_lease_table_init(&table);
-    CHECK_INT(bus_lease_take(&table, peg__str("a"), holder, 0, 100), PEG_OK);
+    CHECK_INT(take(&table, "a", 0, 100), PEG_OK);
 
     CHECK(bus_address_equal(find(&table, "a", 99), holder));
     CHECK_INT(find(&table, "a", 100).node, 0);
@@ -33,8 +43,8 @@ TEST(a_lease_that_is_renewed_goes_on)
     struct bus_lease_table table;
 
     bus_lease_table_init(&table);
-    CHECK_INT(bus_lease_take(&table, peg__str("a"), holder, 0, 100), PEG_OK);
-    CHECK_INT(bus_lease_take(&table, peg__str("a"), holder, 50, 150), PEG_OK);
+    CHECK_INT(take(&table, "a", 0, 100), PEG_OK);
+    CHECK_INT(take(&table, "a", 50, 150), PEG_OK);
 
     CHECK(bus_address_equal(find(&table, "a", 149), holder));
     bus_lease_table_free(&table);
@@ -45,7 +55,7 @@ TEST(a_lease_without_an_end_does_not_end)
     struct bus_lease_table table;
 
     bus_lease_table_init(&table);
-    CHECK_INT(bus_lease_take(&table, peg__str("a"), holder, 0, INT64_MAX), PEG_OK);
+    CHECK_INT(take(&table, "a", 0, INT64_MAX), PEG_OK);
 
     CHECK(bus_address_equal(find(&table, "a", INT64_MAX - 1), holder));
     bus_lease_table_free(&table);
@@ -61,7 +71,7 @@ TEST(names_that_ended_take_no_room)
         char name[16];
 
         snprintf(name, sizeof(name), "%u", i);
-        CHECK_INT(bus_lease_take(&table, peg__str(name), holder, i, i + 10), PEG_OK);
+        CHECK_INT(take(&table, name, i, i + 10), PEG_OK);
     }
 
     CHECK(table.names.n < 100);
@@ -76,12 +86,12 @@ TEST(no_more_names_than_the_limit_are_alive)
     bus_lease_table_init(&table);
     for (unsigned i = 0; i < PEG_LIMIT_BUS_LEASES; i++) {
         snprintf(name, sizeof(name), "%u", i);
-        CHECK_INT(bus_lease_take(&table, peg__str(name), holder, 0, 100), PEG_OK);
+        CHECK_INT(take(&table, name, 0, 100), PEG_OK);
     }
 
-    CHECK_INT(bus_lease_take(&table, peg__str("one more"), holder, 0, 100), PEG_ELIMIT);
-    CHECK_INT(bus_lease_take(&table, peg__str("0"), holder, 0, 100), PEG_OK);
-    CHECK_INT(bus_lease_take(&table, peg__str("one more"), holder, 100, 200), PEG_OK);
+    CHECK_INT(take(&table, "one more", 0, 100), PEG_ELIMIT);
+    CHECK_INT(take(&table, "0", 0, 100), PEG_OK);
+    CHECK_INT(take(&table, "one more", 100, 200), PEG_OK);
     bus_lease_table_free(&table);
 }
 
@@ -94,7 +104,7 @@ TORTURE(leases_survive_any_allocation_failure)
     for (unsigned i = 0; !status && i < 20; i++) {
         const char name[2] = {(char)('a' + i), '\0'};
 
-        status = bus_lease_take(&table, peg__str(name), holder, 0, 100);
+        status = take(&table, name, 0, 100);
         CHECK_INT(find(&table, name, 0).node, status ? 0 : 1);
     }
     bus_lease_table_free(&table);

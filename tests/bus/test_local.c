@@ -437,7 +437,7 @@ static struct answered ask_everything(struct bus *bus, struct peg__blob *value)
     if (!answered.answer.status)
         bus_send(bus, bus->self, &message, &answered.wait);
     if (!answered.answer.status)
-        bus_lease(bus, name, 1000, &answered.wait);
+        bus_lease(bus, name, 1000, BUS_LEASE_TAKE, &answered.wait);
     if (!answered.answer.status)
         bus_leases(bus, &name, 1, &answered.wait);
     if (!answered.answer.status)

@@ -14,30 +14,51 @@ static const struct gw_calls_options DEFAULTS;
 /* ---- away ------------------------------------------------------------------------------------ */
 
 static struct bus_ops counting;
-static void (*lease_of)(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait);
+static const struct bus_ops *counted;
 static unsigned n_leases;
 
-static void count_lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+static void count_lease(struct bus *bus, peg_str name, int64_t lease_ms, enum bus_lease_mode mode,
+                        struct bus_wait *wait)
 {
-    n_leases += lease_ms == PEG_LIMIT_GATEWAY_LEASE_MS;
-    lease_of(bus, name, lease_ms, wait);
+    n_leases += lease_ms == PEG_LIMIT_GATEWAY_LEASE_MS && mode == BUS_LEASE_RENEW;
+    counted->lease(bus, name, lease_ms, mode, wait);
 }
 
-/* Has one that goes with a call asked for its lease? `other` has it by then, if there is one. */
+/* How often does a provider that leaves with a call renew its lease? `other` has it by then, if
+ * there is one. */
 static unsigned leases_at_leave(struct world *world, struct player *player, struct bus *other)
 {
     struct glance glance = {.wait.fn = glance_seen};
 
     if (other)
-        bus_lease(other, peg_cstr("incarnation-1"), 60000, &glance.wait);
-    counting = *world->bus->ops;
-    lease_of = counting.lease;
+        bus_lease(other, peg_cstr("incarnation-1"), 60000, BUS_LEASE_TAKE, &glance.wait);
+    counted = world->bus->ops;
+    counting = *counted;
     counting.lease = count_lease;
     world->bus->ops = &counting;
     n_leases = 0;
     gw_provider_leave(player->provider);
     settle(world);
     return n_leases;
+}
+
+struct lease_read {
+    struct bus_wait wait; /* first */
+    struct bus_address loop;
+};
+
+static void on_lease_read(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    ((struct lease_read *)wait)->loop = answer->addresses[0];
+}
+
+static struct bus_address leased_to(struct bus *bus, const char *incarnation)
+{
+    struct lease_read read = {.wait.fn = on_lease_read};
+    const peg_str name = peg_cstr(incarnation);
+
+    bus_leases(bus, &name, 1, &read.wait);
+    return read.loop;
 }
 
 /* Leases are renewed each third of their time: what is left of one may be too little. */
@@ -58,7 +79,8 @@ TEST(a_provider_that_breaks_off_with_a_call_has_all_of_its_lease_to_come_back)
     CHECK(bus_local_new(world.hub, world.loop, 1, &other, NULL) == PEG_OK);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    CHECK_INT(leases_at_leave(&world, &player, other), 0); /* it is there already */
+    CHECK_INT(leases_at_leave(&world, &player, other), 1);
+    CHECK(bus_address_equal(leased_to(other, "incarnation-1"), other->self)); /* and stays there */
     bus_free(other);
     world_close(&world);
 }

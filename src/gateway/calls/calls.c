@@ -56,7 +56,7 @@ static void renew_own(struct gw_calls *desk)
     bus_address_print(desk->bus->self, name);
     bus_forget_wait(desk->bus, &desk->lease_wait);
     desk->lease_wait.fn = on_own_lease;
-    bus_lease(desk->bus, peg__str(name), desk->options.lease_ms, &desk->lease_wait);
+    bus_lease(desk->bus, peg__str(name), desk->options.lease_ms, BUS_LEASE_TAKE, &desk->lease_wait);
 }
 
 static void renew(struct net_timer *timer)

@@ -60,31 +60,20 @@ void gw_provider_renew(struct gw_provider *provider)
         return;
     bus_forget_wait(desk->bus, &provider->lease);
     provider->lease.fn = on_provider_lease;
-    bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, &provider->lease);
+    bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, BUS_LEASE_TAKE,
+              &provider->lease);
 }
 
-static void on_holder(struct bus_wait *wait, const struct bus_answer *answer)
-{
-    struct gw_provider *provider = peg__container_of(wait, struct gw_provider, lease);
-    struct gw_calls *desk = provider->desk;
-
-    if (answer->status || !answer->n_addresses ||
-        !bus_address_equal(answer->addresses[0], desk->bus->self))
-        return;
-    provider->lease.fn = on_provider_lease;
-    bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, &provider->lease);
-}
-
-/* A third of it may be over. It is asked for only if it is this desk's: the provider may be
- * elsewhere already. */
+/* A third of it may be over. The provider may be elsewhere already, and has its lease there then.
+ */
 void gw_provider_renew_last(struct gw_provider *provider)
 {
-    struct bus *bus = provider->desk->bus;
-    const peg_str name = peg__str(provider->incarnation);
+    struct gw_calls *desk = provider->desk;
 
-    bus_forget_wait(bus, &provider->lease);
-    provider->lease.fn = on_holder;
-    bus_leases(bus, &name, 1, &provider->lease);
+    bus_forget_wait(desk->bus, &provider->lease);
+    provider->lease.fn = on_provider_lease;
+    bus_lease(desk->bus, peg__str(provider->incarnation), desk->options.lease_ms, BUS_LEASE_RENEW,
+              &provider->lease);
 }
 
 peg_status gw_provider_report_presence(struct gw_provider *provider, peg_error *reterr)

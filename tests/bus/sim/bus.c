@@ -222,13 +222,15 @@ static void waiters(struct bus *bus, const struct bus_key *key, struct bus_wait 
         ask_register(event, key);
 }
 
-static void lease(struct bus *bus, peg_str name, int64_t lease_ms, struct bus_wait *wait)
+static void lease(struct bus *bus, peg_str name, int64_t lease_ms, enum bus_lease_mode mode,
+                  struct bus_wait *wait)
 {
     struct sim_event *event = new_question(bus, SIM_LEASE, wait);
 
     if (!event)
         return;
     event->keep_until_ms = lease_ms;
+    event->mode = mode;
     if (add_text(event, name))
         ask(event);
     else
@@ -278,6 +280,25 @@ static void map_set(struct bus *bus, enum bus_map map, peg_str key, struct peg__
         refuse(event);
 }
 
+/* Within a node nothing gets lost: a post needs no memory, and no server. */
+static void post_to_loop(struct bus *bus, uint32_t number, struct bus_post *post)
+{
+    struct sim_node *node = loop_of(bus)->node;
+    struct sim_loop *to = number < node->n_loops ? &node->loops[number] : NULL;
+
+    if (loop_of(bus)->is_dead || !to || to->is_dead) {
+        post->fn(post, NULL);
+        return;
+    }
+    post->next = NULL;
+    if (!to->posts) {
+        to->posts_end = &to->posts;
+        sim_arm_post(to);
+    }
+    *to->posts_end = post;
+    to->posts_end = &post->next;
+}
+
 static void map_watch(struct bus *bus, enum bus_map map, struct bus_watch *watch)
 {
     if (!loop_of(bus)->is_dead)
@@ -299,9 +320,11 @@ static void forget_wait(struct bus *bus, struct bus_wait *wait)
     wait->pending = NULL;
 }
 
+/* Its memory is the world's. */
 static void free_bus(struct bus *bus)
 {
-    sim_loop_kill(loop_of(bus)); /* its memory is the world's */
+    sim_loop_kill(loop_of(bus));
+    sim_loop_drop_posts(loop_of(bus));
 }
 
 static const struct bus_ops sim_ops = {
@@ -321,6 +344,7 @@ static const struct bus_ops sim_ops = {
     .release = release,
     .leases = leases,
     .map_set = map_set,
+    .post = post_to_loop,
     .map_watch = map_watch,
     .map_unwatch = map_unwatch,
     .forget_wait = forget_wait,
@@ -339,6 +363,10 @@ void sim_loop_init(struct sim_loop *loop, struct sim_node *node, struct bus_sim 
         .epoch = sim->server.epoch,
         .lag_ns = (int64_t)bus_sim_pick(sim, (uint64_t)sim->faults.timer_lag_ns),
     };
+    loop->lease_end.what = SIM_LEASE_END;
+    loop->lease_end.loop = loop;
+    loop->next_post.what = SIM_POST;
+    loop->next_post.loop = loop;
     loop->questions.next = &loop->questions;
     loop->questions.prev = &loop->questions;
     bus_address_print(loop->bus.self, loop->name);
@@ -357,6 +385,17 @@ void sim_loop_kill(struct sim_loop *loop)
     }
     for (unsigned map = 0; map < BUS_N_MAPS; map++)
         bus_map_table_leave(&loop->sim->server.maps[map], loop);
+}
+
+void sim_loop_drop_posts(struct sim_loop *loop)
+{
+    net_timers_disarm(&loop->sim->events, &loop->next_post.timer);
+    while (loop->posts) {
+        struct bus_post *post = loop->posts;
+
+        loop->posts = post->next;
+        post->fn(post, NULL);
+    }
 }
 
 /* What is on its way to the server may arrive all the same. */

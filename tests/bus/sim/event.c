@@ -11,6 +11,8 @@
 #include "base/text/str.h"
 #include "internal.h"
 
+enum { MAX_POST_NS = 50000 };
+
 /* ---- answers ------------------------------------------------------------------------------- */
 
 void sim_event_give(struct sim_event *event)
@@ -134,13 +136,74 @@ static void do_wait_add(struct sim_event *event)
 
 /* ---- leases and maps ----------------------------------------------------------------------- */
 
+/* Without memory for it, it is as if the loop had been cut off. */
+static void send_lost(struct sim_loop *loop, struct bus_address lost)
+{
+    struct sim_event *event;
+
+    if (loop->is_dead || bus_address_equal(loop->bus.self, lost))
+        return;
+    event = sim_event_new(loop->sim, SIM_NODE_LOST, loop);
+    if (!event) {
+        sim_loop_cut(loop);
+        return;
+    }
+    event->to = lost;
+    sim_event_arm(event, loop->sim->now_ns + sim_delay(loop->sim));
+}
+
 static void do_lease(struct sim_event *event)
 {
     struct sim_loop *loop = event->loop;
     const int64_t until_ns = loop->sim->now_ns + event->keep_until_ms * PEG_NS_PER_MS;
+    const struct bus_address holder = sim_holder(loop->sim, event->text);
+    const bool is_mine = bus_address_equal(holder, loop->bus.self);
 
-    event->answer.written = sim_lease(loop->sim, event->text, loop->bus.self, until_ns);
-    event->answer.status = event->answer.written ? PEG_OK : PEG_ENOMEM;
+    event->addresses[0] = holder;
+    event->answer.n_addresses = 1;
+    if (!is_mine &&
+        (event->mode == BUS_LEASE_RENEW || (event->mode == BUS_LEASE_IF_FREE && holder.node)))
+        return;
+    if (!sim_lease(loop->sim, event->text, loop->bus.self, until_ns)) {
+        event->answer.status = PEG_ENOMEM;
+        event->answer.n_addresses = 0;
+        return;
+    }
+    event->addresses[0] = loop->bus.self;
+    event->answer.written = true;
+    if (strcmp(event->text, loop->name) == 0)
+        sim_event_arm(&loop->lease_end, until_ns);
+}
+
+void sim_lose_node(struct sim_loop *lost, struct sim_lease *lease)
+{
+    struct bus_sim *sim = lost->sim;
+
+    *lease = sim->server.leases[--sim->server.n_leases];
+    net_timers_disarm(&sim->events, &lost->lease_end.timer);
+    for (size_t i = 0; i < sim->n_nodes; i++) {
+        for (unsigned k = 0; k < sim->nodes[i].n_loops; k++)
+            send_lost(&sim->nodes[i].loops[k], lost->bus.self);
+    }
+}
+
+/* Of a loop that is dead, paused or cut off, or that does not renew. */
+static void run_lease_end(struct sim_loop *loop)
+{
+    struct sim_lease *lease = sim_own_lease(loop->sim, loop);
+
+    if (lease)
+        sim_lose_node(loop, lease);
+}
+
+static void run_node_lost(struct sim_event *event)
+{
+    struct sim_loop *loop = event->loop;
+    const struct bus_address lost = event->to;
+
+    sim_event_free(event);
+    if (!loop->is_dead && loop->sim->now_ns >= loop->deaf_until_ns && loop->bus.events.on_node_lost)
+        loop->bus.events.on_node_lost(loop->bus.user, lost);
 }
 
 static void do_leases(struct sim_event *event)
@@ -227,6 +290,26 @@ static void run_message(struct sim_event *event)
     sim_event_free(event);
 }
 
+/* ---- posts --------------------------------------------------------------------------------- */
+
+void sim_arm_post(struct sim_loop *loop)
+{
+    struct bus_sim *sim = loop->sim;
+
+    loop->next_post.was_deferred = false;
+    sim_event_arm(&loop->next_post, sim->now_ns + 1 + (int64_t)bus_sim_pick(sim, MAX_POST_NS));
+}
+
+static void run_post(struct sim_loop *loop)
+{
+    struct bus_post *post = loop->posts;
+
+    loop->posts = post->next;
+    if (loop->posts)
+        sim_arm_post(loop);
+    post->fn(post, loop->bus.user);
+}
+
 /* ---- events -------------------------------------------------------------------------------- */
 
 void sim_event_serve(struct sim_event *event)
@@ -272,8 +355,7 @@ static void run_answer(struct sim_event *event)
 {
     struct sim_loop *loop = event->loop;
 
-    if (event->what == SIM_LEASE && event->answer.status == PEG_OK &&
-        strcmp(event->text, loop->name) == 0) {
+    if (event->what == SIM_LEASE && event->answer.written && strcmp(event->text, loop->name) == 0) {
         loop->renewed_ns = event->answer.asked_ns;
         loop->lease_ns = event->keep_until_ms * PEG_NS_PER_MS;
     }
@@ -298,14 +380,30 @@ void sim_event_run(struct sim_event *event)
 {
     if (event->is_answer) {
         run_answer(event);
-    } else if (event->what == SIM_MESSAGE) {
+        return;
+    }
+    switch (event->what) {
+    case SIM_MESSAGE:
         run_message(event);
-    } else if (event->what == SIM_TELL) {
+        break;
+    case SIM_TELL:
         run_tell(event);
-    } else if (event->what == SIM_RESET) {
+        break;
+    case SIM_RESET:
         run_reset(event);
-    } else {
+        break;
+    case SIM_NODE_LOST:
+        run_node_lost(event);
+        break;
+    case SIM_LEASE_END:
+        run_lease_end(event->loop);
+        break;
+    case SIM_POST:
+        run_post(event->loop);
+        break;
+    default:
         sim_event_serve(event);
         send_answer(event);
+        break;
     }
 }

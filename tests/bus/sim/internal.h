@@ -38,6 +38,8 @@ struct sim_server {
     struct bus_map_table maps[BUS_N_MAPS];
 };
 
+struct sim_loop;
+
 struct sim_register *sim_find(struct bus_sim *sim, const struct bus_key *key, uint64_t scope);
 /* NULL: no memory. */
 struct sim_register *sim_add(struct bus_sim *sim, const struct bus_key *key, uint64_t scope,
@@ -48,6 +50,8 @@ void sim_lose(struct bus_sim *sim, uint64_t scope);
 size_t sim_waiters(struct bus_sim *sim, const struct bus_key *key, uint64_t scope,
                    struct bus_address ret_waiters[SIM_ADDRESSES]);
 bool sim_lease(struct bus_sim *sim, const char *name, struct bus_address holder, int64_t until_ns);
+/* The lease of the loop's own address; NULL: it has none. */
+struct sim_lease *sim_own_lease(struct bus_sim *sim, const struct sim_loop *loop);
 void sim_release(struct bus_sim *sim, const char *name, struct bus_address holder);
 struct bus_address sim_holder(struct bus_sim *sim, const char *name);
 void sim_server_free(struct sim_server *server);
@@ -65,13 +69,14 @@ enum sim_what {
     SIM_LEASES,
     SIM_MAP_SET,
     SIM_SEND,
+    SIM_LEASE_END, /* the lease of a loop's own address may end now */
     /* What is on its way to a loop. */
     SIM_MESSAGE,
     SIM_TELL,
     SIM_RESET,
+    SIM_NODE_LOST,
+    SIM_POST, /* the first of its posts */
 };
-
-struct sim_loop;
 
 struct sim_event {
     struct net_timer timer; /* first; the moment of the world when it arrives */
@@ -89,6 +94,7 @@ struct sim_event {
     struct bus_key key;
     struct peg__blob *value; /* a reference */
     int64_t keep_until_ms;   /* or how long a lease is */
+    enum bus_lease_mode mode;
     enum bus_map map;
     uint64_t expected;
     struct bus_address to;
@@ -117,6 +123,10 @@ struct sim_loop {
     bool has_tell;
     char name[BUS_ADDRESS_TEXT];
     struct sim_event questions; /* a ring; this is its head */
+    struct sim_event lease_end; /* armed while it has a lease of its own address */
+    struct bus_post *posts;     /* to it, in order */
+    struct bus_post **posts_end;
+    struct sim_event next_post; /* armed while there are posts */
 };
 
 struct sim_node {
@@ -166,6 +176,8 @@ struct sim_loop *sim_loop_at(struct bus_sim *sim, struct bus_address address);
 void sim_loop_init(struct sim_loop *loop, struct sim_node *node, struct bus_sim *sim,
                    unsigned number);
 void sim_loop_kill(struct sim_loop *loop);
+/* Calls the posts to a dead loop with no user. */
+void sim_loop_drop_posts(struct sim_loop *loop);
 void sim_loop_cut(struct sim_loop *loop);
 
 /* ---- sim_event.c ---- */
@@ -180,6 +192,10 @@ void sim_event_give(struct sim_event *event);
 void sim_event_fail(struct sim_event *event);
 /* Is there anybody to get it? */
 bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_message *message);
+/* The lease of the loop's own address has ended: removes it, and reports that to all others. */
+void sim_lose_node(struct sim_loop *loop, struct sim_lease *lease);
+/* Arms the arrival of the loop's first post. */
+void sim_arm_post(struct sim_loop *loop);
 /* Something in a map is to be heard. */
 void sim_wake(void *owner);
 

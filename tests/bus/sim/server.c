@@ -185,6 +185,29 @@ struct bus_address sim_holder(struct bus_sim *sim, const char *name)
     return lease && lease->until_ns > sim->now_ns ? lease->holder : (struct bus_address){0};
 }
 
+struct sim_lease *sim_own_lease(struct bus_sim *sim, const struct sim_loop *loop)
+{
+    struct sim_lease *lease = find_lease(sim, loop->name);
+
+    return lease && bus_address_equal(lease->holder, loop->bus.self) ? lease : NULL;
+}
+
+/* False: it is not the lease of a loop's own address. */
+static bool lose_own(struct bus_sim *sim, struct sim_lease *lease)
+{
+    for (size_t i = 0; i < sim->n_nodes; i++) {
+        for (unsigned k = 0; k < sim->nodes[i].n_loops; k++) {
+            struct sim_loop *loop = &sim->nodes[i].loops[k];
+
+            if (sim_own_lease(sim, loop) == lease) {
+                sim_lose_node(loop, lease);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void bus_sim_lapse(struct bus_sim *sim)
 {
     struct sim_server *server = &sim->server;
@@ -193,7 +216,8 @@ void bus_sim_lapse(struct bus_sim *sim)
     if (server->n_leases == 0)
         return;
     i = bus_sim_pick(sim, server->n_leases);
-    server->leases[i] = server->leases[--server->n_leases];
+    if (!lose_own(sim, &server->leases[i]))
+        server->leases[i] = server->leases[--server->n_leases];
 }
 
 /* ---- its end ------------------------------------------------------------------------------- */

@@ -168,6 +168,8 @@ void bus_sim_crash(struct bus_sim *sim, uint64_t node_id)
     for (unsigned i = 0; i < node->n_loops; i++)
         sim_loop_kill(&node->loops[i]);
     node->is_dead = true;
+    for (unsigned i = 0; i < node->n_loops; i++)
+        sim_loop_drop_posts(&node->loops[i]);
     sim_lose(sim, node->id);
 }
 
@@ -369,8 +371,11 @@ static void end_world(struct bus_sim *sim)
 {
     struct net_timer *timer;
 
-    for (size_t i = 0; i < sim->n_nodes; i++)
+    for (size_t i = 0; i < sim->n_nodes; i++) {
         bus_sim_crash(sim, sim->nodes[i].id);
+        for (unsigned k = 0; k < sim->nodes[i].n_loops; k++)
+            net_timers_disarm(&sim->events, &sim->nodes[i].loops[k].lease_end.timer);
+    }
     while ((timer = net_timers_take_due(&sim->events, NET_NEVER - 1)))
         sim_event_free((struct sim_event *)timer);
     sim_lose(sim, 0);

@@ -14,8 +14,10 @@
  *   bus_sim_run_until(sim, bus_sim_now_ns(sim) + ...);
  *
  * Questions of one loop arrive in the order in which they were asked, as on a connection; messages
- * and answers of different loops in any order. Each node has its own monotonic clock, which shares
- * no zero with the others', and its own opinion of the time, some milliseconds wrong.
+ * and answers of different loops in any order. Posts within a node take up to 50 us and are not
+ * lost. When the lease of a loop's own address ends, every other loop that is not cut off gets the
+ * event, some time later. Each node has its own monotonic clock, which shares no zero with the
+ * others', and its own opinion of the time, some milliseconds wrong.
  *
  * What breaks a node is the owner's to say: pauses, crashes, a server that lost everything. Nothing
  * here allocates once the pools are large enough.
@@ -73,7 +75,7 @@ void bus_sim_pause(struct bus_sim *sim, uint64_t node, int64_t ns);
  * `*was_deferred` is false at first, and kept by whoever tries again. */
 int64_t bus_sim_defer(struct bus_sim *sim, uint64_t node, bool *was_deferred);
 /* It is gone: its buses do nothing any more, whoever asks. What it sent is on its way; what it
- * wrote stays. */
+ * wrote stays. Posts to its loops are called with no user. */
 void bus_sim_crash(struct bus_sim *sim, uint64_t node);
 /* Its connections are cut: what it asked is answered with PEG_EIO, messages are lost for a moment,
  * and its loops hear of a reset. */
