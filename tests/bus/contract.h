@@ -24,6 +24,10 @@ static struct bus *c_bus(unsigned i);
 static void c_do(unsigned i, void (*fn)(void *user), void *user);
 /* Something may happen meanwhile: time passes, other loops run. */
 static void c_pass(void);
+/* Everything that is on its way arrives; leases of a second without a loop end. */
+static void c_settle(void);
+/* Frees bus i. */
+static void c_end(unsigned i);
 
 /* ---- questions and their answers ----------------------------------------------------------- */
 
@@ -221,8 +225,10 @@ static struct c_asked c_set(unsigned i, const char *key, const char *value, uint
 
 /* ---- what is heard ------------------------------------------------------------------------- */
 
-/* Messages that came to one bus; the first ones are kept. */
+/* Messages that came to one bus; the first ones are kept. And lost nodes. */
 struct c_messages {
+    unsigned n_lost;
+    struct bus_address last_lost;
     unsigned n;
     struct bus_message first[C_MAX_HEARD];
     char bodies[C_MAX_HEARD][16];
@@ -250,10 +256,31 @@ static void c_on_reset(void *user)
     (void)user;
 }
 
+static void c_on_node_lost(void *user, struct bus_address address)
+{
+    struct c_messages *messages = (struct c_messages *)user;
+
+    pthread_mutex_lock(&c_lock);
+    messages->n_lost++;
+    messages->last_lost = address;
+    pthread_mutex_unlock(&c_lock);
+}
+
+static unsigned c_n_lost(unsigned i)
+{
+    unsigned n;
+
+    pthread_mutex_lock(&c_lock);
+    n = c_messages[i].n_lost;
+    pthread_mutex_unlock(&c_lock);
+    return n;
+}
+
 /* For c_open(). */
 static void c_listen(unsigned i)
 {
-    static const struct bus_events events = {.on_message = c_on_message, .on_reset = c_on_reset};
+    static const struct bus_events events = {
+        .on_message = c_on_message, .on_reset = c_on_reset, .on_node_lost = c_on_node_lost};
 
     c_messages[i] = (struct c_messages){0};
     bus_listen(c_bus(i), &events, &c_messages[i]);

@@ -5,6 +5,7 @@
 /* The tests of contract.h. Each opens C_N buses that know nothing yet. */
 
 #include "contract.h"
+#include "contract_node_tests.h"
 
 /* ---- registers ----------------------------------------------------------------------------- */
 

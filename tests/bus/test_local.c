@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -64,6 +65,23 @@ static void close_bus(void *user)
     struct bus **bus = (struct bus **)user;
 
     *bus = bus_free(*bus);
+}
+
+static void c_end(unsigned i)
+{
+    c_do(i, close_bus, &buses[i]);
+}
+
+static void do_nothing(void *user)
+{
+    (void)user;
+}
+
+/* A mailbox is in order: whatever was posted before has run. */
+static void c_settle(void)
+{
+    for (unsigned i = 0; i < 2 * C_N; i++)
+        c_do(i % C_N, do_nothing, NULL);
 }
 
 static void c_open(void)
@@ -133,6 +151,105 @@ TEST(a_bus_may_end_while_messages_are_on_their_way)
         c_do(0, flood_one, &to);
         c_close();
     }
+}
+
+/* ---- posts and the end of a bus ---- */
+
+enum { N_POSTS = 5000 };
+
+struct counted_post {
+    struct bus_post post; /* first */
+    atomic_uint n_run;
+    atomic_uint n_back;
+};
+static struct counted_post counted_posts[N_POSTS];
+
+static void count_post(struct bus_post *post, void *user)
+{
+    struct counted_post *counted = (struct counted_post *)post;
+
+    atomic_fetch_add(&counted->n_run, 1);
+    atomic_fetch_add(&counted->n_back, user ? 0 : 1);
+}
+
+static void post_many(void *user)
+{
+    (void)user;
+    for (unsigned k = 0; k < N_POSTS; k++)
+        bus_post(buses[0], 1, &counted_posts[k].post);
+}
+
+/* Each is run or comes back, in order: none is run behind one that came back. */
+TEST(a_bus_may_end_while_posts_are_on_their_way)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        struct ending ending = {.message = {.fn = end_bus_1}};
+        unsigned n_back = 0;
+
+        memset(counted_posts, 0, sizeof(counted_posts));
+        for (unsigned k = 0; k < N_POSTS; k++)
+            counted_posts[k].post.fn = count_post;
+        c_open();
+        net_loop_post(net_loops_at(loops, 1), &ending.message);
+        c_do(0, post_many, NULL);
+        c_settle();
+        for (unsigned k = 0; k < N_POSTS; k++) {
+            CHECK_INT(counted_posts[k].n_run, 1);
+            n_back += counted_posts[k].n_back;
+            CHECK(counted_posts[k].n_back || n_back == 0);
+        }
+        c_close();
+    }
+}
+
+static void end_by_post(struct bus_post *post, void *user)
+{
+    (void)post;
+    if (user)
+        buses[1] = bus_free(buses[1]);
+}
+
+static void post_end_and_more(void *user)
+{
+    bus_post(buses[0], 1, (struct bus_post *)user);
+    post_many(NULL);
+}
+
+TEST(a_post_may_free_the_bus)
+{
+    struct bus_post end = {.fn = end_by_post};
+
+    c_open();
+    memset(counted_posts, 0, sizeof(counted_posts));
+    for (unsigned k = 0; k < N_POSTS; k++)
+        counted_posts[k].post.fn = count_post;
+    c_do(0, post_end_and_more, &end);
+    c_settle();
+    for (unsigned k = 0; k < N_POSTS; k++)
+        CHECK(counted_posts[k].n_run == 1 && counted_posts[k].n_back == 1);
+    CHECK(!buses[1]);
+    c_close();
+}
+
+static void free_on_loss(void *user, struct bus_address address)
+{
+    (void)user;
+    (void)address;
+    buses[1] = bus_free(buses[1]);
+}
+
+TEST(a_loop_may_free_its_bus_when_a_node_is_lost)
+{
+    c_open();
+    buses[1]->events.on_node_lost = free_on_loss;
+    c_lease_own(0, 60000);
+    c_lease_own(2, 60000);
+    c_end(0);
+    c_end(2);
+    c_settle();
+
+    CHECK(!buses[1]);
+    c_close();
 }
 
 static void set_many_keys(void *user)

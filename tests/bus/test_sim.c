@@ -39,6 +39,16 @@ static void open_world(uint64_t seed, const struct bus_sim_faults *faults,
         c_listen(i);
 }
 
+static void c_settle(void)
+{
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 2 * PEG_NS_PER_S);
+}
+
+static void c_end(unsigned i)
+{
+    bus_free(buses[i]);
+}
+
 static void lease_own(unsigned i, int64_t lease_ms)
 {
     char name[BUS_ADDRESS_TEXT];
@@ -187,6 +197,94 @@ TEST(registers_that_a_node_keeps_to_itself_are_answered_at_once)
     c_ask_here(&asked);
 
     CHECK(!asked.has_standing);
+    c_close();
+}
+
+/* ---- lost nodes and posts ------------------------------------------------------------------ */
+
+TEST(a_node_that_crashed_is_lost_when_its_lease_ends)
+{
+    c_open();
+    lease_own(2, 10000);
+    bus_sim_crash(sim, nodes[1]);
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 9 * PEG_NS_PER_S);
+    CHECK_INT(c_n_lost(0), 0);
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 2 * PEG_NS_PER_S);
+
+    CHECK_INT(c_n_lost(0), 1);
+    CHECK_INT(c_n_lost(1), 1);
+    CHECK_INT(c_messages[0].last_lost.node, nodes[1]);
+    c_close();
+}
+
+TEST(a_node_that_is_paused_is_lost_and_gets_losses_of_others_afterwards)
+{
+    c_open();
+    lease_own(0, 5000);
+    lease_own(2, 5000);
+    bus_sim_pause(sim, nodes[1], 10 * PEG_NS_PER_S);
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 9 * PEG_NS_PER_S);
+    CHECK_INT(c_n_lost(1), 2);
+    CHECK_INT(c_n_lost(2), 0);
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 2 * PEG_NS_PER_S);
+
+    CHECK_INT(c_n_lost(2), 1);
+    CHECK_INT(c_messages[2].last_lost.node, nodes[0]);
+    c_close();
+}
+
+TEST(a_lease_that_lapses_loses_its_node)
+{
+    open_world(1, NULL, NULL);
+    lease_own(0, 60000);
+    bus_sim_lapse(sim);
+    c_settle();
+
+    CHECK_INT(c_n_lost(0), 0);
+    CHECK_INT(c_n_lost(1), 1);
+    CHECK_INT(c_n_lost(2), 1);
+    c_close();
+}
+
+TEST(a_new_epoch_loses_no_node)
+{
+    c_open();
+    bus_sim_new_epoch(sim);
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 200 * PEG_NS_PER_S);
+
+    CHECK_INT(c_n_lost(0) + c_n_lost(1) + c_n_lost(2), 0);
+    c_close();
+}
+
+TEST(faults_lose_neither_posts_nor_lost_nodes)
+{
+    const struct bus_sim_faults faults = {.drop_message = 65536, .slow = 30000};
+
+    open_world(1, &faults, NULL);
+    c_post_to(1);
+    CHECK(!c_check_run(&c_messages[1]));
+    lease_own(2, 1000);
+    bus_sim_crash(sim, nodes[1]);
+    bus_sim_run_until(sim, bus_sim_now_ns(sim) + 10 * PEG_NS_PER_S);
+
+    CHECK_INT(c_n_lost(0), 1);
+    CHECK_INT(c_n_lost(1), 1);
+    c_close();
+}
+
+TEST(posts_within_a_node_that_crashes_come_back)
+{
+    c_open();
+    memset(&c_posting, 0, sizeof(c_posting));
+    c_posting.loop = 1;
+    for (unsigned k = 0; k < C_POSTS; k++)
+        c_posting.posts[k].post.fn = c_run_post;
+    c_post_all(NULL);
+    bus_sim_crash(sim, nodes[0]);
+
+    CHECK(!c_check_run(NULL));
+    c_settle();
+    CHECK_INT(c_posting.n_run, C_POSTS);
     c_close();
 }
 
