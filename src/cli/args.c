@@ -6,15 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/text/str.h"
 #include "cli/cli.h"
 #include "cli/terminal/terminal.h"
+#include "pegboard/tool_config.h"
 
-static const struct cli_option help_option = {-1, 'h', "help", NULL, "show this help"};
+static const struct cli_option help_option = {
+    .letter = 'h', .name = "help", .help = "show this help"};
 
 static const struct cli_option *find_option(const struct cli_command *command, const char *name,
                                             size_t len)
 {
-    for (const struct cli_option *o = command->options; o->id; o++) {
+    for (const struct cli_option *o = command->options; o->name; o++) {
         if (strlen(o->name) == len && memcmp(o->name, name, len) == 0)
             return o;
     }
@@ -23,9 +27,9 @@ static const struct cli_option *find_option(const struct cli_command *command, c
     return NULL;
 }
 
-static const struct cli_option *find_letter(const struct cli_command *command, char letter)
+static const struct cli_option *find_short_option(const struct cli_command *command, char letter)
 {
-    for (const struct cli_option *o = command->options; o->id; o++) {
+    for (const struct cli_option *o = command->options; o->name; o++) {
         if (o->letter == letter)
             return o;
     }
@@ -42,6 +46,7 @@ static int stop_with(struct cli_args *args, int status)
 static int take_option(struct cli_args *args, const struct cli_option *option, const char *attached)
 {
     args->value = attached;
+    args->option = option;
     if (option == &help_option) {
         cli_print_help(args->command);
         return stop_with(args, CLI_OK);
@@ -54,7 +59,7 @@ static int take_option(struct cli_args *args, const struct cli_option *option, c
                                                option->name, option->value));
         args->value = args->argv[args->at++];
     }
-    return option->id;
+    return option->id ? option->id : CLI_BOUND;
 }
 
 /* The most similar name, or NULL. */
@@ -69,7 +74,7 @@ static const char *suggest_option(const struct cli_command *command, const char 
     memcpy(copy, unknown, len);
     copy[len] = '\0';
     cli_suggestion_start(&suggestion, copy);
-    for (const struct cli_option *o = command->options; o->id; o++)
+    for (const struct cli_option *o = command->options; o->name; o++)
         cli_suggestion_offer(&suggestion, o->name);
     cli_suggestion_offer(&suggestion, help_option.name);
     return suggestion.name;
@@ -95,9 +100,10 @@ static int take_named(struct cli_args *args, const char *name)
     return take_option(args, option, equals ? equals + 1 : NULL);
 }
 
-static int take_letter(struct cli_args *args, const char *letters)
+static int take_short(struct cli_args *args, const char *letters)
 {
-    const struct cli_option *option = letters[1] ? NULL : find_letter(args->command, letters[0]);
+    const struct cli_option *option =
+        letters[1] ? NULL : find_short_option(args->command, letters[0]);
 
     if (!option)
         return stop_with(args, cli_bad_use(args->command, "there is no option -%s", letters));
@@ -122,13 +128,7 @@ int cli_next(struct cli_args *args)
     args->value = arg;
     if (args->only_operands || arg[0] != '-' || arg[1] == '\0')
         return CLI_OPERAND;
-    return arg[1] == '-' ? take_named(args, arg + 2) : take_letter(args, arg + 1);
-}
-
-int cli_bad_value(struct cli_args *args, const char *option, const char *wanted)
-{
-    return stop_with(args, cli_bad_use(args->command, "--%s is '%s', but should be %s", option,
-                                       args->value, wanted));
+    return arg[1] == '-' ? take_named(args, arg + 2) : take_short(args, arg + 1);
 }
 
 int cli_bad_use(const struct cli_command *command, const char *fmt, ...)
@@ -141,11 +141,6 @@ int cli_bad_use(const struct cli_command *command, const char *fmt, ...)
     va_end(list);
     fprintf(stderr, "; see `pegboard %s --help`\n", command->name);
     return CLI_UNUSABLE;
-}
-
-int cli_unexpected(const struct cli_command *command, const char *operand)
-{
-    return cli_bad_use(command, "unexpected argument '%s'", operand);
 }
 
 static unsigned shift_of(char suffix)
@@ -179,11 +174,132 @@ bool cli_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret_n
     }
     shift = shift_of(*text);
     if (shift)
-        text++;
+        text += strcmp(text + 1, "iB") == 0 ? strlen("KiB") : 1;
     if (*text || number > most >> shift || number << shift < least)
         return false;
     *ret_number = number << shift;
     return true;
+}
+
+/* ---- values ------------------------------------------------------------------ */
+
+/* A duration as in Go, in milliseconds, below about 24 days. */
+static bool read_duration(const char *text, int64_t *ret_ms)
+{
+    int64_t ns;
+
+    if (peg_duration_parse(peg__str(text), &ns, NULL) || ns < 0 || ns % PEG_NS_PER_MS ||
+        ns / PEG_NS_PER_MS > INT32_MAX)
+        return false;
+    *ret_ms = ns / PEG_NS_PER_MS;
+    return true;
+}
+
+static const char *set_time(const struct cli_option *option, int64_t *ret_ms, const char *value)
+{
+    int64_t ms;
+
+    if (!read_duration(value, &ms))
+        return "a time such as 10s, 1m30s or 250ms";
+    if (ms < (int64_t)option->least || (option->most && ms > (int64_t)option->most))
+        return option->wanted ? option->wanted : "at least 1ms";
+    *ret_ms = ms;
+    return NULL;
+}
+
+static const char *name_bounds(const struct cli_option *option)
+{
+    static char text[80]; /* a process complains of one value */
+
+    snprintf(text, sizeof(text), "a number from %llu to %llu", (unsigned long long)option->least,
+             (unsigned long long)option->most);
+    return text;
+}
+
+static const char *set_number(const struct cli_option *option, void *field, const char *value)
+{
+    uint64_t number;
+
+    if (!cli_number(value, option->least, option->most, &number))
+        return option->wanted ? option->wanted : name_bounds(option);
+    if (option->kind == CLI_SIZE)
+        *(size_t *)field = (size_t)number;
+    else
+        *(unsigned *)field = (unsigned)number;
+    return NULL;
+}
+
+const char *cli_set(const struct cli_option *option, void *into, cli_take_fn *take,
+                    const char *value)
+{
+    void *field = (char *)into + option->at;
+
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)field = true;
+        break;
+    case CLI_STRING:
+        if (strlen(value) < option->least)
+            return option->wanted ? option->wanted : "something";
+        *(const char **)field = value;
+        break;
+    case CLI_TIME:
+        return set_time(option, field, value);
+    case CLI_COUNT:
+    case CLI_SIZE:
+        return set_number(option, field, value);
+    case CLI_COLOR:
+        return cli_color_read(value, field) ? NULL : "auto, always or never";
+    case CLI_OWN:
+        return take(into, option->id, value);
+    }
+    return NULL;
+}
+
+/* Operands are counted at the end: --help may follow them. */
+static int check_operands(const struct cli_args *args)
+{
+    const struct cli_command *command = args->command;
+
+    if (args->n_operands > command->max_operands)
+        return cli_bad_use(command, "unexpected argument '%s'",
+                           args->operands[command->max_operands]);
+    return args->n_operands < command->min_operands ? cli_bad_use(command, "%s", command->needed)
+                                                    : CLI_OK;
+}
+
+bool cli_read(struct cli_args *args, void *into, cli_take_fn *take)
+{
+    int id;
+
+    args->operands = args->argv + (args->argc > 0);
+    while ((id = cli_next(args)) != CLI_END) {
+        const char *wanted = NULL;
+
+        if (id == CLI_STOP)
+            return false;
+        if (id == CLI_OPERAND)
+            args->operands[args->n_operands++] = args->argv[args->at - 1];
+        else
+            wanted = cli_set(args->option, into, take, args->value);
+        if (wanted) {
+            args->exit = cli_bad_use(args->command, "--%s is '%s', but should be %s",
+                                     args->option->name, args->value, wanted);
+            return false;
+        }
+    }
+    args->operands[args->n_operands] = NULL;
+    args->exit = check_operands(args);
+    return args->exit == CLI_OK;
+}
+
+bool cli_reads_stdin_once(char *const *paths, size_t n)
+{
+    size_t n_stdin = 0;
+
+    for (size_t i = 0; i < n; i++)
+        n_stdin += cli_is_stdin(paths[i]);
+    return n_stdin <= 1;
 }
 
 /* ---- help ------------------------------------------------------------------- */
@@ -230,6 +346,22 @@ const struct cli_command *cli_find_part(const struct cli_command *command, const
     return NULL;
 }
 
+int cli_run_part(const struct cli_command *self, int argc, char **argv)
+{
+    struct cli_args args = {.command = self, .argc = argc < 2 ? argc : 2, .argv = argv};
+    const struct cli_command *part;
+    const int id = cli_next(&args);
+
+    if (id == CLI_STOP)
+        return args.exit;
+    if (id == CLI_END)
+        return cli_bad_use(self, "%s", self->needed);
+    part = cli_find_part(self, args.value);
+    if (!part)
+        return cli_bad_use(self, "there is no command '%s %s'", self->name, args.value);
+    return part->run(part, argc - 1, argv + 1);
+}
+
 static void print_parts(const struct cli_command *command)
 {
     puts("commands:");
@@ -244,7 +376,7 @@ void cli_print_help(const struct cli_command *command)
     if (command->parts)
         print_parts(command);
     puts("options:");
-    for (const struct cli_option *o = command->options; o->id; o++)
+    for (const struct cli_option *o = command->options; o->name; o++)
         print_option(o);
     print_option(&help_option);
     printf("\n%s\n", command->notes);

@@ -24,26 +24,53 @@ enum {
     CLI_UNUSABLE = 2, /* the question could not be asked: bad option, schema, file or limit */
 };
 
+/* What becomes of an option's value. */
+enum cli_kind {
+    CLI_OWN,    /* the command's cli_take_fn gets it */
+    CLI_FLAG,   /* bool, set to true */
+    CLI_STRING, /* const char *, of at least `least` bytes */
+    CLI_COUNT,  /* unsigned, from least to most; K, M and G are understood */
+    CLI_SIZE,   /* the same as size_t */
+    CLI_TIME,   /* int64_t, in milliseconds, from least to most: "10s", "1m30s", "250ms" */
+    CLI_COLOR,  /* enum cli_color */
+};
+
 struct cli_option {
-    int id;            /* what cli_next() returns for it; above 0 */
+    int id;            /* what cli_next() returns for it; 0 if the kind says it all */
     char letter;       /* 0 if it has only a name */
-    const char *name;  /* without dashes */
+    const char *name;  /* without dashes; NULL behind the last option */
     const char *value; /* what the help calls its value; NULL if it takes none */
     const char *help;  /* lines end in \n, but the last */
+    enum cli_kind kind;
+    size_t at; /* offset of the value in the struct that cli_read() fills */
+    uint64_t least;
+    uint64_t most;      /* 0: no bound, or the type's */
+    const char *wanted; /* what a value should be that is out of bounds; NULL: by its kind */
 };
+
+#define CLI_OPTION_COLOR(type, member)                                                             \
+    {                                                                                              \
+        .name = "color", .value = "WHEN", .kind = CLI_COLOR, .at = offsetof(type, member),         \
+        .help = "auto (default: on a terminal), always or never"                                   \
+    }
 
 struct cli_command {
     const char *name;
     const char *usage;                /* what follows the name */
     const char *summary;              /* half a line, for the overview */
     const char *about;                /* paragraphs between usage and options */
-    const struct cli_option *options; /* the last has id 0 */
+    const struct cli_option *options; /* a row without a name is the last */
     const char *notes;                /* paragraphs after the options: exit status, examples */
     /* Commands of its own, named "turn show", with NULL at the end; NULL if it has none. */
     const struct cli_command *const *parts;
-    bool needs_no_reader; /* it works on, and well, when nobody reads its standard output */
+    size_t min_operands;
+    size_t max_operands;  /* CLI_MANY: any number */
+    const char *needed;   /* the complaint about fewer than min_operands */
+    bool needs_no_reader; /* a closed standard output is no failure */
     int (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 };
+
+enum { CLI_MANY = 1 << 30 };
 
 extern const struct cli_command cli_call;
 extern const struct cli_command cli_definitions;
@@ -65,32 +92,48 @@ struct cli_args {
     const struct cli_command *command;
     int argc;
     char **argv;
-    int at;             /* the next argument to look at; 0 and 1 both mean the first */
-    bool only_operands; /* "--" was seen */
-    const char *value;  /* of the option or operand just returned */
-    int exit;           /* after CLI_STOP: exit with this */
+    int at;                          /* the next argument; 0 and 1 both mean the first */
+    bool only_operands;              /* "--" was seen */
+    const char *value;               /* of the option or operand just returned */
+    const struct cli_option *option; /* just returned */
+    int exit;                        /* after CLI_STOP: exit with this */
+    char **operands;                 /* of cli_read(), NULL behind the last; borrowed from argv */
+    size_t n_operands;
 };
 
 enum {
     CLI_END = 0,
     CLI_OPERAND = -1,
-    CLI_STOP = -2, /* help was printed, or a complaint */
+    CLI_STOP = -2,  /* help was printed, or a complaint */
+    CLI_BOUND = -3, /* an option without an id: args->option */
 };
 
-/* The id of the next option, CLI_OPERAND, CLI_END or CLI_STOP. `--help` is answered within. */
+/* The id of the next option, CLI_BOUND, CLI_OPERAND, CLI_END or CLI_STOP. Answers `--help`. */
 int cli_next(struct cli_args *args);
 
-/* Refuses the value of the option just returned, saying what would be right; CLI_STOP. */
-int cli_bad_value(struct cli_args *args, const char *option, const char *wanted);
+/* Takes the value of an option of kind CLI_OWN. Returns what the value should be, or NULL if it is
+ * right. `into` is cli_read()'s. */
+typedef const char *cli_take_fn(void *into, int id, const char *value);
+
+/* Stores a value as its option's kind wants it. Returns what it should be, or NULL. */
+const char *cli_set(const struct cli_option *option, void *into, cli_take_fn *take,
+                    const char *value);
+/* Reads all arguments: options into *into, operands into args->operands, which take the place of
+ * argv[1] and so on. `take` may be NULL. False: exit with args->exit. */
+bool cli_read(struct cli_args *args, void *into, cli_take_fn *take);
+
 /* Complains about the use of the command and points at its help; CLI_UNUSABLE. */
 int cli_bad_use(const struct cli_command *command, const char *fmt, ...) PEG_PRINTF(2, 3);
-/* The same about an operand that the command does not take. */
-int cli_unexpected(const struct cli_command *command, const char *operand);
+/* Is standard input ("-") at most once among these? */
+bool cli_reads_stdin_once(char *const *paths, size_t n);
 
+/* Runs the part that argv[1] names; the `run` of a command that has parts. */
+int cli_run_part(const struct cli_command *self, int argc, char **argv);
 /* The part that is called so ("show" of "turn"), or NULL. */
 const struct cli_command *cli_find_part(const struct cli_command *command, const char *name);
 
-/* A whole number of at least `least`, with K, M or G for powers of 1024 behind it. */
+/* A whole number of at least `least`, with K, KiB, M, MiB, G or GiB for powers of 1024 behind it.
+ */
 bool cli_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret_number);
 
 void cli_print_help(const struct cli_command *command);
@@ -117,7 +160,7 @@ const char *cli_file_label(const char *path);
  * again. Errors: E_FILE, E_FILE_TOO_LARGE, E_OUT_OF_MEMORY.
  */
 peg_status cli_read_file(const char *path, struct peg__buf *text, peg_error *reterr);
-/* The same for a command that has --max-bytes: its users are told to raise it. */
+/* The same for a command that has --max-bytes: the error names that option. */
 peg_status cli_read_file_max(const char *path, struct peg__buf *text, peg_error *reterr);
 
 /*
@@ -131,7 +174,7 @@ void cli_hint(peg_str text, bool may_be_yaml, peg_error *error);
 /* Owned; open and close. Holds no more than the longest line and a read-ahead. */
 struct cli_lines {
     int fd;
-    uint64_t size;   /* of the file, 0 if nobody knows */
+    uint64_t size;   /* of the file, 0 if unknown */
     uint64_t offset; /* bytes handed out so far */
     uint64_t line;   /* number of the line handed out last, from 1 */
     size_t max_line;
@@ -145,9 +188,9 @@ struct cli_lines {
 
 enum cli_line {
     CLI_LINE,          /* *ret_line is set; borrowed until the next call */
-    CLI_LINE_TOO_LONG, /* skipped; reterr says so; go on */
+    CLI_LINE_TOO_LONG, /* skipped, with *reterr; go on */
     CLI_LINE_END,
-    CLI_LINE_FAILED, /* reterr says why; don't go on */
+    CLI_LINE_FAILED, /* with *reterr; don't go on */
 };
 
 peg_status cli_lines_open(const char *path, size_t max_line, struct cli_lines *ret_lines,
@@ -161,7 +204,7 @@ void cli_lines_close(struct cli_lines *lines);
 void cli_write(FILE *to, peg_str text);
 /* What was printed leaves the process. False if some of what was printed so far could not. */
 bool cli_flush(void);
-/* After false: errno of the first failure that was seen; 0 if nobody saw it. */
+/* After false: errno of the first failure; 0 if it is unknown. */
 int cli_output_errno(void);
 
 /* ---- names of files ---- */

@@ -176,7 +176,7 @@ def wrong_use_is_told_in_one_sentence(w):
     w.write("t.json", "[]")
     for arguments, words in (
         ([], "one file is needed"),
-        (["-p", "gemini", "t.json", "t.json"], "one file is needed"),
+        (["-p", "gemini", "t.json", "t.json"], "unexpected argument 't.json'"),
         (["t.json"], "--provider is needed: neutral,"),
         (["-p", "claude", "t.json"], "--provider is 'claude', but should be neutral,"),
         (["-p", "gemini", "--strict", "t.json"], "--strict is for openai-chat"),

@@ -16,9 +16,9 @@ TEST(gives_back_under_a_light_load)
 {
     struct serve_memory memory = {0};
 
-    CHECK(serve_should_give_back(&memory, SERVE_LOOK_MS / 10));
-    CHECK(serve_should_give_back(&memory, SERVE_LOOK_MS / 10 * 2));
-    CHECK(!serve_should_give_back(&memory, SERVE_LOOK_MS / 10 * 3 + 1));
+    CHECK(serve_should_give_back(&memory, SERVE_CHECK_MS / 10));
+    CHECK(serve_should_give_back(&memory, SERVE_CHECK_MS / 10 * 2));
+    CHECK(!serve_should_give_back(&memory, SERVE_CHECK_MS / 10 * 3 + 1));
 }
 
 TEST(gives_back_once_a_minute_when_it_is_idle)

@@ -482,7 +482,7 @@ def wrong_use_is_told_in_one_sentence(w):
         (["show", "--max-bytes", "x", "t.json"], "--max-bytes is 'x', but should be a size"),
         (["show", "--color", "red", "t.json"], "--color is 'red', but should be auto,"),
         (["convert"], "one file is needed"),
-        (["convert", "t.json", "t.json"], "one file is needed"),
+        (["convert", "t.json", "t.json"], "unexpected argument 't.json'"),
         (["convert", "--to", "xml", "t.json"], "--to is 'xml', but should be json or yaml"),
         (["convert", "--to", "yaml", "--pretty", "t.json"], "--pretty is for JSON"),
         (["validate"], "at least one file is needed"),

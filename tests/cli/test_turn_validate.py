@@ -90,9 +90,9 @@ def calls_without_results_are_listed(w):
     validate(w, "t.yaml").exits(0).mentions(
         "t.yaml: valid, 2 warnings\n"
         "  t.yaml:2:5: warning: at /blocks/0: the call 'c1' of 'mail' has no result: "
-        "who resumes the turn runs it (E_CALL_PENDING)\n"
+        "resuming the turn runs it (E_CALL_PENDING)\n"
         "  t.yaml:3:5: warning: at /blocks/1: the call 'c2' of 'mail' had begun and has no result: "
-        "nobody knows whether it ran (E_CALL_BEGUN)\n")
+        "its outcome is unknown (E_CALL_BEGUN)\n")
 
 
 @scenario

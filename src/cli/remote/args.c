@@ -13,63 +13,15 @@
 #include "pegboard/tool_config.h"
 #include "wire/wire.h"
 
-/* Where the string of an option goes; NULL for others. */
-static const char **string_place_of(struct remote_args *remote, int id)
+const char *remote_take_tag(void *into, int id, const char *value)
 {
-    switch (id) {
-    case REMOTE_OPT_REGISTRY:
-        return &remote->address;
-    case REMOTE_OPT_TOKEN:
-        return &remote->token_file;
-    case REMOTE_OPT_TLS_CA:
-        return &remote->tls_ca;
-    case REMOTE_OPT_TLS_CERT:
-        return &remote->tls_cert;
-    case REMOTE_OPT_TLS_KEY:
-        return &remote->tls_key;
-    default:
-        return NULL;
-    }
-}
+    struct remote_args *remote = into;
 
-static int take_tag(struct remote_args *remote, struct cli_args *args)
-{
-    if (remote->n_tags == REMOTE_MAX_TAGS || !*args->value)
-        return cli_bad_value(args, "tag", "a tag, and at most 64 of them");
-    remote->tags[remote->n_tags++] = args->value;
-    return 0;
-}
-
-int remote_take(struct remote_args *remote, struct cli_args *args, int id)
-{
-    const char **place = string_place_of(remote, id);
-
-    if (id == REMOTE_OPT_REGISTRY && !*args->value)
-        return cli_bad_value(args, "registry", "HOST[:PORT], :PORT on this machine, or unix:PATH");
-    if (place) {
-        *place = args->value;
-        return 0;
-    }
-    switch (id) {
-    case REMOTE_OPT_TLS:
-        remote->uses_tls = true;
-        break;
-    case REMOTE_OPT_JSON:
-        remote->as_json = true;
-        break;
-    case REMOTE_OPT_NAMES:
-        remote->only_names = true;
-        break;
-    case REMOTE_OPT_TAG:
-        return take_tag(remote, args);
-    case REMOTE_OPT_COLOR:
-        if (!cli_color_read(args->value, &remote->color))
-            return cli_bad_value(args, "color", "auto, always or never");
-        break;
-    default:
-        break;
-    }
-    return 0;
+    (void)id;
+    if (remote->n_tags == REMOTE_MAX_TAGS || !*value)
+        return "a tag, and at most 64 of them";
+    remote->tags[remote->n_tags++] = value;
+    return NULL;
 }
 
 /* NULL if it is unset or empty. */
@@ -92,7 +44,8 @@ static const char *with_port(const char *address)
     return text;
 }
 
-int remote_finish(struct remote_args *remote, const struct cli_command *command)
+/* What options leave open, from the environment. CLI_OK, or CLI_UNUSABLE after a complaint. */
+static int finish_args(struct remote_args *remote, const struct cli_command *command)
 {
     if (!remote->address)
         remote->address = variable("PEGBOARD_REGISTRY");
@@ -115,53 +68,14 @@ int remote_finish(struct remote_args *remote, const struct cli_command *command)
     return CLI_OK;
 }
 
-/* Returns 0, or CLI_STOP after a complaint. */
-static int take_any(struct remote_args *remote, struct cli_args *args, const struct remote_own *own,
-                    int id)
+bool remote_read(struct remote_args *remote, struct cli_args *args, cli_take_fn *take)
 {
-    if (id == CLI_STOP || remote_take(remote, args, id) == CLI_STOP)
-        return CLI_STOP;
-    return own->take ? own->take(own->user, args, id) : 0;
-}
-
-bool remote_read(struct remote_args *remote, struct cli_args *args, const struct remote_own *own,
-                 int *ret_exit)
-{
-    static const struct remote_own nothing;
-    const char *extra = NULL; /* reported at the end: --help may follow it */
-    size_t n = 0;
-    int id;
-
-    if (!own)
-        own = &nothing;
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND && n < own->max_operands) {
-            own->operands[n++] = args->value;
-        } else if (id == CLI_OPERAND) {
-            extra = args->value;
-        } else if (take_any(remote, args, own, id) == CLI_STOP) {
-            *ret_exit = args->exit;
-            return false;
-        }
-    }
-    if (extra)
-        *ret_exit = cli_unexpected(args->command, extra);
-    else if (own->needed && n == 0)
-        *ret_exit = cli_bad_use(args->command, "%s", own->needed);
-    else
-        *ret_exit = remote_finish(remote, args->command);
-    return *ret_exit == CLI_OK;
-}
-
-bool remote_duration(const char *text, int64_t least_ms, int64_t *ret_ms)
-{
-    int64_t ns;
-
-    if (peg_duration_parse(peg__str(text), &ns, NULL) || ns < 0 || ns % PEG_NS_PER_MS ||
-        ns / PEG_NS_PER_MS < least_ms || ns / PEG_NS_PER_MS > INT32_MAX)
+    if (!cli_read(args, remote, take))
         return false;
-    *ret_ms = ns / PEG_NS_PER_MS;
-    return true;
+    remote->operands = args->operands;
+    remote->n_operands = args->n_operands;
+    args->exit = finish_args(remote, args->command);
+    return args->exit == CLI_OK;
 }
 
 void remote_put_time(struct peg__buf *out, int64_t ms)
@@ -336,13 +250,21 @@ peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_
     return peg_client_new(&options, ret_client, reterr);
 }
 
-int remote_open(const struct remote_args *remote, peg_client **ret_client)
+int remote_run(struct remote_args *remote, const struct cli_command *self, int argc, char **argv,
+               cli_take_fn *take, int (*work)(struct remote_args *remote, peg_client *client))
 {
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    peg_client *client = NULL;
     peg_error error;
+    int answer;
 
-    if (remote_client_new(remote, ret_client, &error))
+    if (!remote_read(remote, &args, take))
+        return args.exit;
+    if (remote_client_new(remote, &client, &error))
         return remote_complain_local(NULL, &error);
-    return CLI_OK;
+    answer = work(remote, client);
+    peg_client_unref(client);
+    return answer;
 }
 
 int remote_print(struct peg__buf *out)

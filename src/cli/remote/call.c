@@ -21,7 +21,7 @@ struct call_print {
     bool is_stream;
     bool is_raw;
     bool is_idempotent; /* of the tool */
-    int64_t time_ms;    /* that a call of it has; 0: nobody said */
+    int64_t time_ms;    /* of a call; 0: unknown */
     enum cli_color color;
 };
 
@@ -242,7 +242,7 @@ static void put_outcome(const struct call_print *print, const peg_remote_result 
         [PEG_REMOTE_ERROR] = "failed",
         [PEG_REMOTE_TIMEOUT] = "was not started in time",
         [PEG_REMOTE_CANCELED] = "was canceled before it was started",
-        [PEG_REMOTE_UNKNOWN] = "was started, or may have been, and its end is not known",
+        [PEG_REMOTE_UNKNOWN] = "outcome unknown",
         [PEG_REMOTE_REFUSED] = "was refused",
     };
     const struct cli_style *style = cli_style_for(print->color, STDERR_FILENO);
@@ -311,155 +311,88 @@ static int print_result(const struct call_print *print, const peg_remote_result 
     return answer ? answer : exit_of(result);
 }
 
-enum option_id {
-    OPT_ARGS = 1,
-    OPT_STREAM,
-    OPT_JSON,
-    OPT_RAW,
-    OPT_TIMEOUT,
-    OPT_KEY,
-    OPT_META,
-};
-
-static const struct cli_option option_table[] = {
-    {OPT_ARGS, 0, "args", "JSON",
-     "all arguments as one JSON object, or @FILE that holds\nit; - is standard input"},
-    {OPT_STREAM, 0, "stream", NULL,
-     "show what the tool says while it runs, on standard\nerror; with --json as JSON lines"},
-    {OPT_JSON, 0, "json", NULL,
-     "print what became of the call as one JSON object:\noutcome, call_id, result, error, "
-     "server_data"},
-    {OPT_RAW, 'r', "raw", NULL,
-     "print a result that is a string without its quotes,\nas it is on a terminal"},
-    {OPT_TIMEOUT, 0, "timeout", "TIME",
-     "give up after that, such as 90s; 30s by default, or\nwhat the tool says"},
-    {OPT_KEY, 0, "idempotency-key", "KEY",
-     "calls with one key are one call: asking again gets what\nit came to"},
-    {OPT_META, 0, "meta", "KEY=VALUE", "handed to the tool; may be given several times"},
-    REMOTE_OPTIONS,
-    REMOTE_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
-};
-
-enum { MAX_PAIRS = 1000, MAX_META = 64, ASK_MS = 10000 };
+enum { OPT_META = 1, MAX_PAIRS = 1000, MAX_META = 64, ASK_MS = 10000 };
 
 struct call_options {
     struct remote_args remote;
     struct call_print print;
-    const char *toolset;
-    const char *tool;
     const char *args;
-    const char *pairs[MAX_PAIRS];
-    size_t n_pairs;
-    bool is_stream;
     int64_t timeout_ms;
     const char *key;
-    peg_remote_entry meta[MAX_META]; /* keys are copies */
+    peg_remote_entry meta[MAX_META];
     size_t n_meta;
 };
 
 /* ---- options ---- */
 
-static int reject_use(struct cli_args *args, const char *why)
-{
-    args->exit = cli_bad_use(args->command, "%s", why);
-    return CLI_STOP;
-}
-
-static int take_operand(struct call_options *o, struct cli_args *args)
-{
-    if (!o->toolset) {
-        o->toolset = args->value;
-    } else if (!o->tool) {
-        o->tool = args->value;
-    } else if (o->n_pairs < MAX_PAIRS) {
-        o->pairs[o->n_pairs++] = args->value;
-    } else {
-        return reject_use(args, "there are more than 1000 arguments: use --args");
+#define CALL_FLAG(letter, option, member, text)                                                    \
+    {                                                                                              \
+        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
+                                       .at = offsetof(struct call_options, print.member)           \
     }
-    return 0;
+
+static const struct cli_option option_table[] = {
+    {0, 0, "args", "JSON",
+     "all arguments as one JSON object, or @FILE that holds\nit; - is standard input",
+     .kind = CLI_STRING, .at = offsetof(struct call_options, args)},
+    CALL_FLAG(0, "stream", is_stream,
+              "show what the tool writes while it runs, on standard\nerror; with --json as JSON "
+              "lines"),
+    CALL_FLAG(0, "json", is_envelope,
+              "print the outcome of the call as one JSON object:\noutcome, call_id, result, error, "
+              "server_data"),
+    CALL_FLAG('r', "raw", is_raw,
+              "print a result that is a string without its quotes,\nas it is on a terminal"),
+    {0, 0, "timeout", "TIME",
+     "give up after that, such as 90s; 30s by default, or\nthe tool's own time limit",
+     .kind = CLI_TIME, .at = offsetof(struct call_options, timeout_ms), .least = 1,
+     .most = PEG_LIMIT_GATEWAY_MAX_CALL_MS, .wanted = "at least 1ms and at most 24h"},
+    /* An empty key would be none, and a retry would start the call again. */
+    {0, 0, "idempotency-key", "KEY",
+     "calls with one key are one call: a retry gets the result\nof the first", .kind = CLI_STRING,
+     .at = offsetof(struct call_options, key), .least = 1, .wanted = "a key; an empty one is none"},
+    {OPT_META, 0, "meta", "KEY=VALUE", "handed to the tool; may be given several times",
+     .kind = CLI_OWN},
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {.name = NULL},
+};
+
+/* Splits "key=value" in place: it is an argument of the process. */
+static const char *take_meta(void *into, int id, const char *value)
+{
+    struct call_options *o = into;
+    char *equals = strchr(peg__unconst(value), '=');
+
+    (void)id;
+    if (!equals || equals == value || o->n_meta == MAX_META)
+        return "KEY=VALUE, and at most 64 of them";
+    *equals = '\0';
+    o->meta[o->n_meta++] = (peg_remote_entry){value, equals + 1};
+    return NULL;
 }
 
-/* Splits "key=value"; the key is a copy, freed with the options. */
-static int take_meta(struct call_options *o, struct cli_args *args)
+static bool read_call_options(struct cli_args *args, struct call_options *o)
 {
-    const size_t len = strcspn(args->value, "=");
-    char *key;
-
-    if (!args->value[len] || len == 0 || o->n_meta == MAX_META)
-        return cli_bad_value(args, "meta", "KEY=VALUE, and at most 64 of them");
-    key = peg__alloc(len + 1);
-    if (!key)
-        return cli_bad_value(args, "meta", "given when there is more memory");
-    memcpy(key, args->value, len);
-    key[len] = '\0';
-    o->meta[o->n_meta++] = (peg_remote_entry){key, args->value + len + 1};
-    return 0;
-}
-
-/* Returns 0, or CLI_STOP after a complaint. */
-static int take_call_option(struct call_options *o, struct cli_args *args, int id)
-{
-    switch (id) {
-    case CLI_OPERAND:
-        return take_operand(o, args);
-    case OPT_ARGS:
-        o->args = args->value;
-        break;
-    case OPT_STREAM:
-        o->is_stream = true;
-        break;
-    case OPT_JSON:
-        o->print.is_envelope = true;
-        break;
-    case OPT_RAW:
-        o->print.is_raw = true;
-        break;
-    case OPT_TIMEOUT:
-        if (!remote_duration(args->value, 1, &o->timeout_ms))
-            return cli_bad_value(args, "timeout", "a time such as 90s, 1m30s or 250ms");
-        if (o->timeout_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS)
-            return cli_bad_value(args, "timeout", "at most 24h (PEG_LIMIT_GATEWAY_MAX_CALL_MS)");
-        break;
-    case OPT_KEY: /* an empty one would be none, and asking again would start it again */
-        if (!args->value[0])
-            return cli_bad_value(args, "idempotency-key", "a key; an empty one is none");
-        o->key = args->value;
-        break;
-    case OPT_META:
-        return take_meta(o, args);
-    default:
-        return remote_take(&o->remote, args, id);
-    }
-    return 0;
-}
-
-static int read_call_options(struct cli_args *args, struct call_options *o)
-{
-    int id;
-
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_STOP || take_call_option(o, args, id) == CLI_STOP)
-            return CLI_STOP;
-    }
-    if (!o->tool)
-        return reject_use(args, "the names of a toolset and a tool are needed");
-    if (o->args && o->n_pairs)
-        return reject_use(args, "arguments are given with --args or as key=value, not both");
-    o->print.toolset = o->toolset;
-    o->print.tool = o->tool;
-    o->print.is_stream = o->is_stream;
+    if (!remote_read(&o->remote, args, take_meta))
+        return false;
+    if (args->n_operands > 2 + MAX_PAIRS)
+        args->exit = cli_bad_use(args->command, "there are more than 1000 arguments: use --args");
+    else if (o->args && args->n_operands > 2)
+        args->exit =
+            cli_bad_use(args->command, "arguments are given with --args or as key=value, not both");
+    o->print.toolset = args->operands[0];
+    o->print.tool = args->operands[1];
     o->print.color = o->remote.color;
-    /* What comes before the call is not to take longer than it may. */
+    /* The questions before the call must not take longer than the call may. */
     if (o->timeout_ms && o->timeout_ms < ASK_MS)
         o->remote.timeout_ms = o->timeout_ms;
-    args->exit = remote_finish(&o->remote, args->command);
-    return args->exit ? CLI_STOP : 0;
+    return args->exit == CLI_OK;
 }
 
 /* ---- the call ---- */
 
-/* Nothing was called: told as whatever else may have become of the call. */
+/* Nothing was called: reported like any other outcome. */
 static int refuse_call(const struct call_options *o, const peg_error *error)
 {
     struct peg__buf message = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -473,8 +406,8 @@ static int refuse_call(const struct call_options *o, const peg_error *error)
     return answer ? answer : remote_exit_of(error);
 }
 
-/* The same of arguments, which the gateway has not seen. What their schema does not allow is told
- * as the gateway would have told it: which of us noticed first is nothing to act on. */
+/* The same of arguments, which the gateway has not seen. A schema violation looks as if the gateway
+ * had found it. */
 static int refuse_args(const struct call_options *o, const peg_error *error)
 {
     if (o->print.is_envelope || strcmp(error->code, "E_VALIDATION") == 0)
@@ -493,15 +426,17 @@ static int64_t time_of(const struct call_options *o, const peg_toolset_tool *too
 static int read_args(struct call_options *o, const peg_toolset *toolset, char **ret_json)
 {
     peg_error error;
-    const peg_toolset_tool *tool = cli_find_tool(toolset, o->tool, &error);
+    const peg_toolset_tool *tool = cli_find_tool(toolset, o->print.tool, &error);
     peg_status status;
 
     if (!tool)
         return refuse_call(o, &error);
     o->print.time_ms = time_of(o, tool);
     o->print.is_idempotent = tool->is_idempotent;
-    status = o->args ? call_args_read(o->args, ret_json, &error)
-                     : call_args_build(tool->input_schema, o->pairs, o->n_pairs, ret_json, &error);
+    status = o->args
+                 ? call_args_read(o->args, ret_json, &error)
+                 : call_args_build(tool->input_schema, (const char *const *)o->remote.operands + 2,
+                                   o->remote.n_operands - 2, ret_json, &error);
     return status ? refuse_args(o, &error) : CLI_OK;
 }
 
@@ -512,8 +447,8 @@ static int make_args(struct call_options *o, peg_client *client, char **ret_json
     peg_error error;
     int answer;
 
-    if (peg_client_get(client, NULL, NULL, o->toolset, &toolset, &error)) {
-        cli_suggestion_toolset(client, o->toolset, &error);
+    if (peg_client_get(client, NULL, NULL, o->print.toolset, &toolset, &error)) {
+        cli_suggestion_toolset(client, o->print.toolset, &error);
         return refuse_call(o, &error);
     }
     answer = read_args(o, toolset, ret_json);
@@ -531,16 +466,17 @@ static void print_delta(peg_str stream, peg_str delta, void *user)
 static int call_tool(struct call_options *o, peg_client *client, const char *json)
 {
     const peg_remote_request request = {
-        PEG_REMOTE_REQUEST_INIT, .toolset = o->toolset,     .tool = o->tool,
-        .args = peg__str(json),  .idempotency_key = o->key, .timeout_ms = o->timeout_ms,
+        PEG_REMOTE_REQUEST_INIT, .toolset = o->print.toolset, .tool = o->print.tool,
+        .args = peg__str(json),  .idempotency_key = o->key,   .timeout_ms = o->timeout_ms,
         .metadata = o->meta,     .n_metadata = o->n_meta,
     };
     const peg_remote_output output = {.fn = print_delta, .user = o};
     peg_remote_result *result = NULL;
     peg_error error;
     peg_status status =
-        o->is_stream ? peg_client_call_stream(client, NULL, &request, &output, &result, &error)
-                     : peg_client_call(client, NULL, &request, &result, &error);
+        o->print.is_stream
+            ? peg_client_call_stream(client, NULL, &request, &output, &result, &error)
+            : peg_client_call(client, NULL, &request, &result, &error);
     int answer;
 
     if (status)
@@ -568,13 +504,9 @@ static int call_with_client(struct call_options *o)
 static int run_call_command(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    struct call_options options = {.toolset = NULL};
-    const int answer =
-        read_call_options(&args, &options) == CLI_STOP ? args.exit : call_with_client(&options);
+    struct call_options options = {.args = NULL};
 
-    for (size_t i = 0; i < options.n_meta; i++)
-        peg__free(peg__unconst(options.meta[i].key));
-    return answer;
+    return read_call_options(&args, &options) ? call_with_client(&options) : args.exit;
 }
 
 const struct cli_command cli_call = {
@@ -589,6 +521,9 @@ const struct cli_command cli_call = {
              "A key that is given several times is an array. Or all of them at once, with --args:\n"
              "so values that others have written name no file of yours.",
     .options = option_table,
+    .min_operands = 2,
+    .max_operands = CLI_MANY,
+    .needed = "the names of a toolset and a tool are needed",
     .notes = "exit status:\n"
              "  0  the tool answered\n"
              "  1  the tool failed; or there is no such tool, or it refuses the "
@@ -597,8 +532,8 @@ const struct cli_command cli_call = {
              "  3  the gateway could not be reached, or does not know who we are\n"
              "  4  the call was started, or may have been, and its end is not known; or its time\n"
              "     was over and it was ended halfway\n"
-             "  5  not now: nobody healthy provides it, it is overloaded, or time was over before\n"
-             "     it was started; asking again is safe\n\n"
+             "  5  not now: no healthy provider, overload, or the deadline passed before it was\n"
+             "     started; retrying is safe\n\n"
              "examples:\n"
              "  pegboard call weather forecast city=Rome days=3\n"
              "  pegboard call weather forecast --args '{\"city\":\"Rome\"}' | jq .high\n"

@@ -207,7 +207,7 @@ static peg_status load_text(const char *text, struct peg__buf *ret_text, peg_err
     return ret_text->status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
-/* @FILE, @- and @@TEXT, or itself. Who did not mean a file is told how to say so. */
+/* @FILE, @- and @@TEXT, or itself. An error shows how to write a text that begins with @. */
 static peg_status load_value(const struct pair *pair, struct peg__buf *ret_text, peg_error *reterr)
 {
     const char *value = pair->value;
@@ -431,7 +431,7 @@ peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pa
     return status;
 }
 
-/* The place in the file goes before the words. */
+/* The place in the file goes before the message. */
 static peg_status fail_in_file(const char *path, peg_status status, peg_error *reterr)
 {
     peg_error why;

@@ -292,11 +292,11 @@ static void put_whole_tool(const struct tool_print *print, const peg_toolset_too
 }
 
 static const struct cli_option option_table[] = {
-    {REMOTE_OPT_JSON, 0, "json", NULL, "print one JSON object, schemas included"},
-    {REMOTE_OPT_NAMES, 0, "names", NULL, "print the names of the tools only, one a line"},
+    REMOTE_FLAG("json", as_json, "print one JSON object, schemas included"),
+    REMOTE_FLAG("names", only_names, "print the names of the tools only, one a line"),
     REMOTE_OPTIONS,
     REMOTE_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 
 /* ---- a toolset ---- */
@@ -449,32 +449,28 @@ static int show_toolset(const struct remote_args *remote, const peg_toolset *too
     return remote_print(&out);
 }
 
-static int run_get(const struct cli_command *self, int argc, char **argv)
+static int get_toolset(struct remote_args *remote, peg_client *client)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    struct remote_args remote = {.address = NULL};
-    const char *operands[2] = {NULL, NULL};
-    const struct remote_own own = {
-        .operands = operands, .max_operands = 2, .needed = "the name of a toolset is needed"};
+    const char *name = remote->operands[0];
     peg_toolset *toolset = NULL;
-    peg_client *client = NULL;
     peg_error error;
     int answer;
 
-    if (!remote_read(&remote, &args, &own, &answer))
-        return answer;
-    answer = remote_open(&remote, &client);
-    if (answer)
-        return answer;
-    if (!peg_client_get(client, NULL, NULL, operands[0], &toolset, &error)) {
-        answer = show_toolset(&remote, toolset, operands[1]);
+    if (!peg_client_get(client, NULL, NULL, name, &toolset, &error)) {
+        answer = show_toolset(remote, toolset, remote->operands[1]);
     } else {
-        cli_suggestion_toolset(client, operands[0], &error);
-        answer = remote_complain(&remote, &error);
+        cli_suggestion_toolset(client, name, &error);
+        answer = remote_complain(remote, &error);
     }
     peg_toolset_unref(toolset);
-    peg_client_unref(client);
     return answer;
+}
+
+static int run_get(const struct cli_command *self, int argc, char **argv)
+{
+    struct remote_args remote = {.address = NULL};
+
+    return remote_run(&remote, self, argc, argv, NULL, get_toolset);
 }
 
 const struct cli_command cli_get = {
@@ -484,6 +480,9 @@ const struct cli_command cli_get = {
     .about = "Prints what is known about a toolset: its health, and each tool with its arguments.\n"
              "With TOOL, that one alone and its schemas.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = 2,
+    .needed = "the name of a toolset is needed",
     .notes = "exit status:\n"
              "  0  it was shown\n"
              "  1  there is no such toolset or tool\n" REMOTE_EXIT_STATUS "\n"

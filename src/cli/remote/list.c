@@ -10,11 +10,11 @@
 
 static const struct cli_option option_table[] = {
     REMOTE_OPTION_TAG,
-    {REMOTE_OPT_NAMES, 0, "names", NULL, "print names only, one a line"},
-    {REMOTE_OPT_JSON, 0, "json", NULL, "print one JSON object with the array \"toolsets\""},
+    REMOTE_FLAG("names", only_names, "print names only, one a line"),
+    REMOTE_FLAG("json", as_json, "print one JSON object with the array \"toolsets\""),
     REMOTE_OPTIONS,
     REMOTE_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 
 static const struct cli_column columns[] = {
@@ -88,27 +88,23 @@ static int show_list(const struct remote_args *remote, const peg_toolset_list *l
     return remote_print(&out);
 }
 
+static int list_toolsets(struct remote_args *remote, peg_client *client)
+{
+    peg_toolset_list *list = NULL;
+    peg_error error;
+    const int answer = peg_client_list(client, NULL, NULL, remote->tags, &list, &error)
+                           ? remote_complain(remote, &error)
+                           : show_list(remote, list);
+
+    peg_toolset_list_free(list);
+    return answer;
+}
+
 static int run_list(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct remote_args remote = {.address = NULL};
-    peg_toolset_list *list = NULL;
-    peg_client *client = NULL;
-    peg_error error;
-    int answer;
 
-    if (!remote_read(&remote, &args, NULL, &answer))
-        return answer;
-    answer = remote_open(&remote, &client);
-    if (answer)
-        return answer;
-    if (peg_client_list(client, NULL, NULL, remote.tags, &list, &error))
-        answer = remote_complain(&remote, &error);
-    else
-        answer = show_list(&remote, list);
-    peg_toolset_list_free(list);
-    peg_client_unref(client);
-    return answer;
+    return remote_run(&remote, self, argc, argv, remote_take_tag, list_toolsets);
 }
 
 const struct cli_command cli_list = {

@@ -2,6 +2,8 @@
 #ifndef PEG_CLI_REMOTE_REMOTE_H
 #define PEG_CLI_REMOTE_REMOTE_H
 
+#include <stddef.h>
+
 #include "base/buf.h"
 #include "cli/cli.h"
 #include "cli/terminal/terminal.h"
@@ -9,13 +11,13 @@
 #include "pegboard/common.h"
 #include "json/json.h"
 
-/* Where the gateway is, and who we are: the options that all commands share which need one. */
+/* The commands that talk to a gateway: their shared options, client and output. */
 
 /* What these commands exit with, beside CLI_OK, CLI_NO and CLI_UNUSABLE; pegboard(1) lists all. */
 enum {
-    CLI_NO_GATEWAY = 3, /* it could not be reached, or does not know us */
-    CLI_UNKNOWN = 4,    /* a call was started, or may have been, and its end is not known */
-    CLI_NOT_NOW = 5,    /* nothing was started: nobody healthy, overloaded, too late; ask again */
+    CLI_NO_GATEWAY = 3, /* it could not be reached, or refused our credentials */
+    CLI_UNKNOWN = 4,    /* the outcome of a call is unknown: it may have taken effect */
+    CLI_NOT_NOW = 5,    /* not started: no healthy provider, overload, deadline; retry is safe */
 };
 
 #define REMOTE_EXIT_STATUS                                                                         \
@@ -24,44 +26,50 @@ enum {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* Above those of a command's own. */
-enum {
-    REMOTE_OPT_REGISTRY = 200,
-    REMOTE_OPT_TOKEN,
-    REMOTE_OPT_TLS,
-    REMOTE_OPT_TLS_CA,
-    REMOTE_OPT_TLS_CERT,
-    REMOTE_OPT_TLS_KEY,
-    REMOTE_OPT_COLOR,
-    REMOTE_OPT_JSON,
-    REMOTE_OPT_TAG,
-    REMOTE_OPT_NAMES,
-};
-
-/* In a table of options: those of every command, with a comma behind. */
+/* In a table of options: those of every command, with a comma behind. The struct that cli_read()
+ * fills begins with a struct remote_args. */
 #define REMOTE_OPTIONS                                                                             \
-    {REMOTE_OPT_REGISTRY, 0, "registry", "ADDR",                                                   \
-     "the gateway, HOST[:PORT] or unix:PATH; by default\nPEGBOARD_REGISTRY or 127.0.0.1, port "    \
-     "9090"},                                                                                      \
-        {REMOTE_OPT_TOKEN, 0, "token", "FILE",                                                     \
-         "file with the token to show; PEGBOARD_TOKEN has the\ntoken itself"},                     \
-        {REMOTE_OPT_TLS, 0, "tls", NULL, "speak TLS, and trust whom the system trusts"},           \
-        {REMOTE_OPT_TLS_CA, 0, "tls-ca", "FILE",                                                   \
-         "speak TLS, and trust these certificates (PEM);\nPEGBOARD_TLS_CA by default"},            \
-        {REMOTE_OPT_TLS_CERT, 0, "tls-cert", "FILE",                                               \
-         "our own certificate (PEM); PEGBOARD_TLS_CERT by default"},                               \
-    {                                                                                              \
-        REMOTE_OPT_TLS_KEY, 0, "tls-key", "FILE", "its key (PEM); PEGBOARD_TLS_KEY by default"     \
-    }
+    {.name = "registry",                                                                           \
+     .value = "ADDR",                                                                              \
+     .help = "the gateway, HOST[:PORT] or unix:PATH; by default\nPEGBOARD_REGISTRY or 127.0.0.1, " \
+             "port 9090",                                                                          \
+     .kind = CLI_STRING,                                                                           \
+     .at = offsetof(struct remote_args, address),                                                  \
+     .least = 1,                                                                                   \
+     .wanted = "HOST[:PORT], :PORT on this machine, or unix:PATH"},                                \
+        REMOTE_STRING("token", token_file,                                                         \
+                      "file with the token to show; PEGBOARD_TOKEN has the\ntoken itself"),        \
+        {0,                                                                                        \
+         0,                                                                                        \
+         "tls",                                                                                    \
+         NULL,                                                                                     \
+         "speak TLS, and trust whom the system trusts",                                            \
+         .kind = CLI_FLAG,                                                                         \
+         .at = offsetof(struct remote_args, uses_tls)},                                            \
+        REMOTE_STRING(                                                                             \
+            "tls-ca", tls_ca,                                                                      \
+            "speak TLS, and trust these certificates (PEM);\nPEGBOARD_TLS_CA by default"),         \
+        REMOTE_STRING("tls-cert", tls_cert,                                                        \
+                      "our own certificate (PEM); PEGBOARD_TLS_CERT by default"),                  \
+        REMOTE_STRING("tls-key", tls_key, "its key (PEM); PEGBOARD_TLS_KEY by default")
 
-#define REMOTE_OPTION_COLOR                                                                        \
+#define REMOTE_STRING(option, member, text)                                                        \
     {                                                                                              \
-        REMOTE_OPT_COLOR, 0, "color", "WHEN", "auto (default: on a terminal), always or never"     \
+        0, 0, option, "FILE", text, .kind = CLI_STRING, .at = offsetof(struct remote_args, member) \
     }
+#define REMOTE_FLAG(option, member, text)                                                          \
+    {                                                                                              \
+        0, 0, option, NULL, text, .kind = CLI_FLAG, .at = offsetof(struct remote_args, member)     \
+    }
+#define REMOTE_OPTION_COLOR CLI_OPTION_COLOR(struct remote_args, color)
+/* For remote_take_tag(). */
 #define REMOTE_OPTION_TAG                                                                          \
     {                                                                                              \
-        REMOTE_OPT_TAG, 0, "tag", "TAG", "only toolsets with this tag; may be given several times" \
+        REMOTE_OPT_TAG, 0, "tag", "TAG",                                                           \
+            "only toolsets with this tag; may be given several times", .kind = CLI_OWN             \
     }
+
+enum { REMOTE_OPT_TAG = 200 }; /* above those of a command's own */
 
 enum { REMOTE_MAX_TAGS = 64 };
 
@@ -78,33 +86,21 @@ struct remote_args {
     enum cli_color color;
     bool as_json;
     bool only_names;
+    char **operands; /* of the command line, NULL behind the last */
+    size_t n_operands;
     const char *tags[REMOTE_MAX_TAGS + 1]; /* NULL-terminated */
     size_t n_tags;
 };
 
-/* Takes an option if it is one of the above. Returns 0, or CLI_STOP after a complaint. */
-int remote_take(struct remote_args *remote, struct cli_args *args, int id);
-/* After the options: what they have not said, from the environment. CLI_OK, or CLI_UNUSABLE after a
- * complaint about options that do not go together. */
-int remote_finish(struct remote_args *remote, const struct cli_command *command);
+/* A cli_take_fn for --tag. */
+const char *remote_take_tag(void *into, int id, const char *value);
+/* cli_read() into a struct that begins with *remote, then the environment where options are
+ * missing. False: exit with args->exit. */
+bool remote_read(struct remote_args *remote, struct cli_args *args, cli_take_fn *take);
+/* Reads the command line, calls `work` with a client and returns its exit status. */
+int remote_run(struct remote_args *remote, const struct cli_command *self, int argc, char **argv,
+               cli_take_fn *take, int (*work)(struct remote_args *remote, peg_client *client));
 
-/* What a command takes beyond the shared options. */
-struct remote_own {
-    /* Returns 0, or CLI_STOP after a complaint; NULL: no options. */
-    int (*take)(void *user, struct cli_args *args, int id);
-    void *user;
-    const char **operands; /* max_operands of them; the rest is NULL */
-    size_t max_operands;
-    const char *needed; /* complains without the first operand; NULL: it may be missing */
-};
-
-/* Reads the command line; `own` may be NULL. False with *ret_exit set: there is nothing to do. */
-bool remote_read(struct remote_args *remote, struct cli_args *args, const struct remote_own *own,
-                 int *ret_exit);
-
-/* A duration as in Go, into milliseconds: "10s", "1m30s", "250ms". False if it is none, is below
- * `least`, or above about 24 days. */
-bool remote_duration(const char *text, int64_t least_ms, int64_t *ret_ms);
 /* "3 s", "250 ms". */
 void remote_put_time(struct peg__buf *out, int64_t ms);
 
@@ -113,9 +109,6 @@ void remote_put_time(struct peg__buf *out, int64_t ms);
 /* Connects to nothing yet. */
 peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_client,
                              peg_error *reterr);
-/* The same: CLI_OK, or an exit status after a complaint. */
-int remote_open(const struct remote_args *remote, peg_client **ret_client);
-
 /* What an error of a gateway, or of the way to it, is called on the wire ("not_found"), which is
  * the name that docs/reference/gateway.md explains; static. */
 const char *remote_error_name(const peg_error *error);
@@ -137,7 +130,7 @@ int remote_print(struct peg__buf *out);
 /* The members of what is known about a toolset, in an object that is open:
  *   "name", "description", "version", "tags", "tool_count", "registered_at", "owner", "revision",
  *   "kind", "health": {"state", "reason", "last_pong_ms", "providers", "draining",
- *   "away_since_ms"} (null: it has a provider, or none was heard of) */
+ *   "away_since_ms"} (null: it has a provider, or never had one) */
 void toolset_out(struct peg__out *out, const peg_toolset_info *info);
 void toolset_out_strings(struct peg__out *out, const char *name, const char *const *strings,
                          size_t n);
@@ -147,8 +140,8 @@ const char *toolset_health(const peg_toolset_info *info);
 /* "3d 4h", "2h 5m", "41s". */
 void toolset_put_age(struct peg__buf *out, int64_t seconds);
 
-/* The same, or "away since 09:41" of one that nobody provides, and which was heard of last then;
- * "away" if it was not since the gateway began. Local time; a date if that was not today. */
+/* The same, or "away since 09:41" without a provider since then; "away" if it had none since the
+ * gateway began. Local time; a date if that was not today. */
 void toolset_put_health(struct peg__buf *out, const peg_toolset_info *info);
 /* Cells: the name; "healthy" in green, "unhealthy" or "away" in red; strings with commas between
  * them. */
@@ -184,8 +177,8 @@ bool toolset_put_pretty(struct peg__buf *out, peg_str json);
 peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pairs,
                            char **ret_json, peg_error *reterr);
 
-/* JSON text as it was given with --json: itself, @FILE, or "-" as "@-". What is no JSON is told
- * with its place in the file. */
+/* JSON text as it was given with --json: itself, @FILE, or "-" as "@-". Errors in a file have
+ * their place in it. */
 peg_status call_args_read(const char *given, char **ret_json, peg_error *reterr);
 
 #endif

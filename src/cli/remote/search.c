@@ -10,15 +10,19 @@
 #include "base/text/str.h"
 #include "cli/remote/remote.h"
 
-enum { OPT_LIMIT = 1, MOST = 1000 };
+struct search_options {
+    struct remote_args remote;
+    size_t limit;
+};
 
 static const struct cli_option option_table[] = {
-    {OPT_LIMIT, 0, "limit", "N", "at most so many toolsets; 20 by default, up to 1000"},
+    {0, 0, "limit", "N", "at most so many toolsets; 20 by default, up to 1000", .kind = CLI_SIZE,
+     .at = offsetof(struct search_options, limit), .least = 1, .most = 1000},
     REMOTE_OPTION_TAG,
-    {REMOTE_OPT_JSON, 0, "json", NULL, "print one JSON object with \"hits\" and \"total\""},
+    REMOTE_FLAG("json", as_json, "print one JSON object with \"hits\" and \"total\""),
     REMOTE_OPTIONS,
     REMOTE_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
+    {.name = NULL},
 };
 
 static const struct cli_column columns[] = {
@@ -96,65 +100,40 @@ static int show_hits(const struct remote_args *remote, const peg_search_result *
 
 /* ---- the command ---- */
 
-/* Operands become one question. */
-static int read_search_options(struct cli_args *args, struct remote_args *remote,
-                               struct peg__buf *query, uint64_t *limit)
-{
-    int id;
-
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND) {
-            if (query->len)
-                peg__buf_putc(query, ' ');
-            peg__buf_puts(query, args->value);
-        }
-        if (id == OPT_LIMIT && !cli_number(args->value, 1, MOST, limit))
-            id = cli_bad_value(args, "limit", "a number from 1 to 1000");
-        if (id == CLI_STOP || remote_take(remote, args, id) == CLI_STOP)
-            return CLI_STOP;
-    }
-    args->exit = remote_finish(remote, args->command);
-    if (!args->exit && (!query->len || query->status))
-        args->exit =
-            cli_bad_use(args->command, query->status ? "that is more than 4096 bytes to search for"
-                                                     : "something to search for is needed");
-    return args->exit ? CLI_STOP : 0;
-}
-
-static int search_toolsets(const struct remote_args *remote, const char *words, uint64_t limit)
+static int find_toolsets(struct remote_args *remote, peg_client *client, const char *words)
 {
     const peg_search_query query = {PEG_SEARCH_QUERY_INIT, .words = words, .tags = remote->tags,
-                                    .limit = (size_t)limit};
+                                    .limit = ((const struct search_options *)remote)->limit};
     peg_search_result *found = NULL;
-    peg_client *client = NULL;
     peg_error error;
-    int answer = remote_open(remote, &client);
+    const int answer = peg_client_search(client, NULL, &query, &found, &error)
+                           ? remote_complain(remote, &error)
+                           : show_hits(remote, found);
 
-    if (answer)
-        return answer;
-    if (peg_client_search(client, NULL, &query, &found, &error))
-        answer = remote_complain(remote, &error);
-    else
-        answer = show_hits(remote, found);
     peg_search_result_free(found);
-    peg_client_unref(client);
+    return answer;
+}
+
+/* Operands become one question. */
+static int search_toolsets(struct remote_args *remote, peg_client *client)
+{
+    struct peg__buf words = PEG__BUF(4096);
+    int answer;
+
+    for (size_t i = 0; i < remote->n_operands; i++)
+        peg__buf_printf(&words, "%s%s", i ? " " : "", remote->operands[i]);
+    answer = words.status ? cli_bad_use(&cli_search, "that is more than 4096 bytes to search for")
+             : words.len  ? find_toolsets(remote, client, words.ptr)
+                          : cli_bad_use(&cli_search, "%s", cli_search.needed);
+    peg__buf_free(&words);
     return answer;
 }
 
 static int run_search(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    struct remote_args remote = {.address = NULL};
-    struct peg__buf query = PEG__BUF(4096);
-    uint64_t limit = 20;
-    int answer;
+    struct search_options options = {.limit = 20};
 
-    if (read_search_options(&args, &remote, &query, &limit) == CLI_STOP)
-        answer = args.exit;
-    else
-        answer = search_toolsets(&remote, query.ptr, limit);
-    peg__buf_free(&query);
-    return answer;
+    return remote_run(&options.remote, self, argc, argv, remote_take_tag, search_toolsets);
 }
 
 const struct cli_command cli_search = {
@@ -166,6 +145,9 @@ const struct cli_command cli_search = {
              "tools. Words are compared by their stems, and a word that no toolset has finds\n"
              "similar ones.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = CLI_MANY,
+    .needed = "something to search for is needed",
     .notes = "exit status:\n"
              "  0  something was found\n"
              "  1  nothing was found\n" REMOTE_EXIT_STATUS "\n"

@@ -209,21 +209,22 @@ static void put_status(const struct status_layout *print, const peg_node_status 
         peg__buf_printf(print->out, "and %zu more\n", n - shown);
 }
 
-enum { OPT_ONCE = 1, OPT_INTERVAL };
-
-static const struct cli_option option_table[] = {
-    {OPT_ONCE, 0, "once", NULL, "print it once, on a terminal too"},
-    {OPT_INTERVAL, 0, "interval", "TIME", "between two looks on a terminal; 1s by default"},
-    {REMOTE_OPT_JSON, 0, "json", NULL, "print it once, as one JSON object"},
-    REMOTE_OPTIONS,
-    REMOTE_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
-};
-
 struct status_options {
     struct remote_args remote;
     bool is_once;
     int64_t interval_ms;
+};
+
+static const struct cli_option option_table[] = {
+    {0, 0, "once", NULL, "print it once, on a terminal too", .kind = CLI_FLAG,
+     .at = offsetof(struct status_options, is_once)},
+    {0, 0, "interval", "TIME", "between two updates on a terminal; 1s by default", .kind = CLI_TIME,
+     .at = offsetof(struct status_options, interval_ms), .least = 50,
+     .wanted = "a time from 50ms, such as 2s"},
+    REMOTE_FLAG("json", as_json, "print it once, as one JSON object"),
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {.name = NULL},
 };
 
 static int print_once(const struct status_options *o, const peg_node_status *status)
@@ -320,37 +321,20 @@ static int show_live(const struct status_options *o, peg_client *client)
 
 /* ---- the command ---- */
 
-static int take_status_option(void *user, struct cli_args *args, int id)
+static int show_node(struct remote_args *remote, peg_client *client)
 {
-    struct status_options *o = user;
+    const struct status_options *o = (const struct status_options *)remote;
 
-    if (id == OPT_ONCE)
-        o->is_once = true;
-    if (id == OPT_INTERVAL && !remote_duration(args->value, 50, &o->interval_ms))
-        return cli_bad_value(args, "interval", "a time from 50ms, such as 2s");
-    return 0;
+    if (o->is_once || remote->as_json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+        return show_once(o, client);
+    return show_live(o, client);
 }
 
 static int run_status(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct status_options options = {.interval_ms = 1000};
-    const struct remote_own own = {.take = take_status_option, .user = &options};
-    peg_client *client = NULL;
-    int answer;
 
-    if (!remote_read(&options.remote, &args, &own, &answer))
-        return answer;
-    answer = remote_open(&options.remote, &client);
-    if (answer)
-        return answer;
-    if (options.is_once || options.remote.as_json || !isatty(STDOUT_FILENO) ||
-        !isatty(STDIN_FILENO))
-        answer = show_once(&options, client);
-    else
-        answer = show_live(&options, client);
-    peg_client_unref(client);
-    return answer;
+    return remote_run(&options.remote, self, argc, argv, NULL, show_node);
 }
 
 const struct cli_command cli_status = {

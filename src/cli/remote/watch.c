@@ -14,24 +14,24 @@
 #include "cli/cli.h"
 #include "cli/remote/remote.h"
 
-enum { OPT_CHANGES = 1 };
-
-static const struct cli_option option_table[] = {
-    {OPT_CHANGES, 0, "changes", NULL, "leave out what is there at the beginning"},
-    REMOTE_OPTION_TAG,
-    {REMOTE_OPT_JSON, 0, "json", NULL, "print one JSON object a line"},
-    REMOTE_OPTIONS,
-    REMOTE_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
-};
-
 struct watching {
     struct remote_args remote;
     bool changes_only;
     const struct cli_style *style;
+    sigset_t signals;
     /* Of the watch's thread until it is stopped. */
-    bool has_heard; /* anything but that there is no gateway */
+    bool has_event; /* any but PEG_WATCH_LOST */
     int exit;
+};
+
+static const struct cli_option option_table[] = {
+    {0, 0, "changes", NULL, "leave out what is there at the beginning", .kind = CLI_FLAG,
+     .at = offsetof(struct watching, changes_only)},
+    REMOTE_OPTION_TAG,
+    REMOTE_FLAG("json", as_json, "print one JSON object a line"),
+    REMOTE_OPTIONS,
+    REMOTE_OPTION_COLOR,
+    {.name = NULL},
 };
 
 /* ---- a change ---- */
@@ -95,11 +95,11 @@ static void put_line(struct peg__buf *out, const struct watching *w, const peg_w
     peg__buf_putc(out, '\n');
 }
 
-/* Nothing to wait for: who does not know us now will not in a minute. Later it may, since tokens
- * and the files that have them change. */
+/* Credentials that the gateway refuses at first stay refused. Later a refusal may pass, since
+ * tokens and the files that have them change. */
 static bool ends_it(const struct watching *w, const peg_watch_event *event)
 {
-    return !w->has_heard && event->error && strcmp(event->error->code, "E_UNAUTHENTICATED") == 0;
+    return !w->has_event && event->error && strcmp(event->error->code, "E_UNAUTHENTICATED") == 0;
 }
 
 /* On a thread of the watch. */
@@ -110,11 +110,11 @@ static void on_watch_event(const peg_watch_event *event, void *user)
 
     if (ends_it(w, event)) {
         w->exit = remote_complain(&w->remote, event->error);
-        w->has_heard = true; /* it is said once */
+        w->has_event = true; /* complains once */
         kill(getpid(), SIGTERM);
         return;
     }
-    w->has_heard |= event->kind != PEG_WATCH_LOST;
+    w->has_event |= event->kind != PEG_WATCH_LOST;
     if (event->kind == PEG_WATCH_READY && !w->remote.as_json)
         return;
     if (w->remote.as_json)
@@ -122,21 +122,12 @@ static void on_watch_event(const peg_watch_event *event, void *user)
     else
         put_line(&out, w, event);
     if (remote_print(&out) || !cli_flush())
-        kill(getpid(), SIGTERM); /* nobody reads any more; watch() waits for it */
+        kill(getpid(), SIGTERM); /* the output is closed; watch_toolsets() waits for it */
 }
 
 /* ---- the command ---- */
 
-static int take_watch_option(void *user, struct cli_args *args, int id)
-{
-    struct watching *w = user;
-
-    (void)args;
-    w->changes_only |= id == OPT_CHANGES;
-    return 0;
-}
-
-/* Blocked for all threads from here on, so that they come here. */
+/* Before there are threads, so that all of them leave these signals to sigwait(). */
 static void block_end_signals(sigset_t *ret_signals)
 {
     sigemptyset(ret_signals);
@@ -145,41 +136,31 @@ static void block_end_signals(sigset_t *ret_signals)
     pthread_sigmask(SIG_BLOCK, ret_signals, NULL);
 }
 
-static int watch(struct watching *w)
+static int watch_toolsets(struct remote_args *remote, peg_client *client)
 {
-    const peg_watch_options options = {PEG_WATCH_OPTIONS_INIT, .tags = w->remote.tags,
+    struct watching *w = (struct watching *)remote;
+    const peg_watch_options options = {PEG_WATCH_OPTIONS_INIT, .tags = remote->tags,
                                        .changes_only = w->changes_only};
-    peg_client *client = NULL;
-    peg_watch *watching = NULL;
+    peg_watch *watch = NULL;
     peg_error error;
-    sigset_t signals;
     int number;
-    int answer;
+    int answer = CLI_OK;
 
-    block_end_signals(&signals);
-    answer = remote_open(&w->remote, &client);
-    if (answer)
-        return answer;
-    if (peg_client_watch(client, &options, on_watch_event, w, &watching, &error))
-        answer = remote_complain(&w->remote, &error);
+    w->style = cli_style_for(remote->color, STDOUT_FILENO);
+    if (peg_client_watch(client, &options, on_watch_event, w, &watch, &error))
+        answer = remote_complain(remote, &error);
     else
-        sigwait(&signals, &number);
-    peg_watch_free(watching);
-    peg_client_unref(client);
+        sigwait(&w->signals, &number);
+    peg_watch_free(watch);
     return answer ? answer : w->exit;
 }
 
 static int run_watch(const struct cli_command *self, int argc, char **argv)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct watching w = {.changes_only = false};
-    const struct remote_own own = {.take = take_watch_option, .user = &w};
-    int answer;
 
-    if (!remote_read(&w.remote, &args, &own, &answer))
-        return answer;
-    w.style = cli_style_for(w.remote.color, STDOUT_FILENO);
-    return watch(&w);
+    block_end_signals(&w.signals);
+    return remote_run(&w.remote, self, argc, argv, remote_take_tag, watch_toolsets);
 }
 
 const struct cli_command cli_watch = {

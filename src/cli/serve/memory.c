@@ -17,12 +17,12 @@
 #endif
 
 enum {
-    /* Of a core. Who gives back has the allocator locked, and then few wait for it. */
+    /* Of a core. Giving back locks the allocator, and then few wait for it. */
     QUIET_PER_CENT = 10,
     /* Less is what an idle gateway takes for its pings, and there is little new to give. */
     BUSY_MS = 20,
-    /* But what is kept for a while goes without any work: results that nobody asked for again. */
-    IDLE_LOOKS = 6,
+    /* But kept results expire without any work. */
+    IDLE_CHECKS = 6,
 };
 
 void serve_share_memory(unsigned n_loops)
@@ -72,15 +72,15 @@ bool serve_keeps_much(void)
 
 bool serve_should_give_back(struct serve_memory *memory, int64_t cpu_ms)
 {
-    const int64_t used_ms = cpu_ms - memory->looked_ms;
+    const int64_t used_ms = cpu_ms - memory->checked_ms;
 
-    memory->looked_ms = cpu_ms;
-    memory->n_looks++;
-    if (used_ms * 100 > (int64_t)SERVE_LOOK_MS * QUIET_PER_CENT ||
-        (cpu_ms - memory->gave_ms < BUSY_MS && memory->n_looks < IDLE_LOOKS))
+    memory->checked_ms = cpu_ms;
+    memory->n_checks++;
+    if (used_ms * 100 > (int64_t)SERVE_CHECK_MS * QUIET_PER_CENT ||
+        (cpu_ms - memory->gave_ms < BUSY_MS && memory->n_checks < IDLE_CHECKS))
         return false;
     memory->gave_ms = cpu_ms;
-    memory->n_looks = 0;
+    memory->n_checks = 0;
     return true;
 }
 

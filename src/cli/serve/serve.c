@@ -46,7 +46,7 @@ static void handle_signal(int number, peg_gateway *gateway)
 /* SIGUSR2 ends it, from the thread that serves. While no signal comes it looks after memory. */
 static void *handle_signals(void *user)
 {
-    static const struct timespec patience = {.tv_sec = SERVE_LOOK_MS / 1000};
+    static const struct timespec patience = {.tv_sec = SERVE_CHECK_MS / 1000};
     const struct signals *signals = user;
     struct serve_memory memory = {0};
     int number;
@@ -161,7 +161,7 @@ static int run_serve(const struct cli_command *self, int argc, char **argv)
     peg_error error;
     peg_status status;
 
-    if (serve_read(&args, &options) == CLI_STOP)
+    if (!serve_read(&args, &options))
         return args.exit;
     allow_connections();
     serve_share_memory(options.config.threads);

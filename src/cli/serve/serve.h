@@ -12,31 +12,31 @@ struct serve_options {
     peg_gateway_config config;
     const char *addr;     /* NULL: the default */
     bool is_memory;       /* --store memory */
-    bool has_store;       /* --store was said at all */
+    bool has_store;       /* --store was given */
     const char *data_dir; /* NULL: the default */
     char path[4096];      /* of the store, once the folder is there */
 };
 
 extern const struct cli_option serve_option_table[];
 
-/* Options, then variables of the environment where they say nothing. CLI_STOP with args->exit set
- * if there is nothing to do. */
-int serve_read(struct cli_args *args, struct serve_options *o);
-/* Says with our options what the gateway says with the fields of its configuration. */
+/* Options, and variables of the environment where these are missing. False: exit with args->exit.
+ */
+bool serve_read(struct cli_args *args, struct serve_options *o);
+/* Rewrites an error about the gateway's configuration in terms of our options. */
 void serve_explain(peg_error *error);
 /* The folder of the store, made if it is not there (0700), and o->path. */
 peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr);
 
 /* ---- memory: serve_memory.c ---- */
 
-/* How often to look. */
-enum { SERVE_LOOK_MS = 10000 };
+/* How often to check. */
+enum { SERVE_CHECK_MS = 10000 };
 
 /* Begins with zeros. */
 struct serve_memory {
-    int64_t looked_ms; /* CPU time of the process when it was looked at last */
-    int64_t gave_ms;   /* and when it gave back */
-    unsigned n_looks;  /* since then */
+    int64_t checked_ms; /* CPU time of the process at the last check */
+    int64_t gave_ms;    /* and when it gave back */
+    unsigned n_checks;  /* since then */
 };
 
 /* Before there are threads: as many pools of memory as loops. */
@@ -46,7 +46,7 @@ int64_t serve_cpu_ms(void);
 bool serve_should_give_back(struct serve_memory *memory, int64_t cpu_ms);
 /* Is more than half of its memory unused, and much? */
 bool serve_keeps_much(void);
-/* Gives pages that nobody uses back to the system. */
+/* Gives unused pages back to the system. */
 void serve_give_back(void);
 
 /* ---- the service manager: notify.c ---- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* pegboard token: tokens for those who use a gateway. */
+/* pegboard token: makes, lists and revokes tokens of a gateway. */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,61 +21,44 @@
 #include "gateway/access/tokens.h"
 #include "json/json.h"
 
-/* pegboard token list, pegboard token revoke: who is let in, and who is not any more. */
-
-enum { OPT_TOKEN_FILE = 1, OPT_JSON, OPT_HASH, OPT_OUT, OPT_ADMIN };
-
 /* Enough to tell the tokens of a name apart; `token revoke --hash` takes it. */
 enum { SHOWN_HASH = 12 };
 
 struct token_args {
     const char *file;
     const char *hash;
-    const char *name;
+    const char *out;
+    const char *name; /* the operand; NULL for none */
     bool as_json;
+    bool is_admin;
 };
 
-/* False: `ret_exit` is set. */
-static bool read_token_args(const struct cli_command *self, int argc, char **argv, size_t n_names,
-                            struct token_args *ret_args, int *ret_exit)
-{
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    const char *extra = NULL; /* reported at the end: --help may follow it */
-    int id;
-
-    while ((id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP) {
-            *ret_exit = args.exit;
-            return false;
-        }
-        if (id == OPT_TOKEN_FILE)
-            ret_args->file = args.value;
-        else if (id == OPT_HASH)
-            ret_args->hash = args.value;
-        else if (id == OPT_JSON)
-            ret_args->as_json = true;
-        else if (ret_args->name || n_names == 0)
-            extra = args.value;
-        else
-            ret_args->name = args.value;
+#define TOKEN_OPTION(option, value, member, type, text)                                            \
+    {                                                                                              \
+        0, 0, option, value, text, .kind = type, .at = offsetof(struct token_args, member)         \
     }
-    if (extra)
-        *ret_exit = cli_unexpected(self, extra);
-    else if (n_names && !ret_args->name)
-        *ret_exit = cli_bad_use(self, "the name whose tokens end is needed");
-    else if (!ret_args->file)
-        *ret_exit = cli_bad_use(self, "--token-file is needed: the file of `serve --token-file`");
-    else
-        return true;
-    return false;
+#define TOKEN_FILE_OPTION                                                                          \
+    TOKEN_OPTION("token-file", "FILE", file, CLI_STRING, "the file of `serve --token-file`; needed")
+
+/* False: exit with args->exit. */
+static bool read_token_args(struct cli_args *args, struct token_args *ret_args)
+{
+    if (!cli_read(args, ret_args, NULL))
+        return false;
+    ret_args->name = args->n_operands ? args->operands[0] : NULL;
+    if (!ret_args->file)
+        args->exit = cli_bad_use(args->command, "--token-file is needed: the file of `serve "
+                                                "--token-file`");
+    return ret_args->file;
 }
 
 /* ---- list ---- */
 
 static const struct cli_option list_options[] = {
-    {OPT_TOKEN_FILE, 0, "token-file", "FILE", "the file of `serve --token-file`; needed"},
-    {OPT_JSON, 0, "json", NULL, "print one JSON object with the array \"tokens\""},
-    {0, 0, NULL, NULL, NULL},
+    TOKEN_FILE_OPTION,
+    TOKEN_OPTION("json", NULL, as_json, CLI_FLAG,
+                 "print one JSON object with the array \"tokens\""),
+    {.name = NULL},
 };
 
 static const struct cli_column columns[] = {
@@ -162,13 +146,14 @@ static int show_tokens(const struct gw_token_table *table, bool as_json)
 
 static int run_list(const struct cli_command *self, int argc, char **argv)
 {
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct token_args token_args = {0};
     struct gw_token_table *table = NULL;
     peg_error error;
     int answer;
 
-    if (!read_token_args(self, argc, argv, 0, &token_args, &answer))
-        return answer;
+    if (!read_token_args(&args, &token_args))
+        return args.exit;
     if (gw_token_table_load(token_args.file, &table, &error))
         return remote_complain_local(NULL, &error);
     answer = show_tokens(table, token_args.as_json);
@@ -194,10 +179,10 @@ static const struct cli_command cli_token_list = {
 /* ---- revoke ---- */
 
 static const struct cli_option revoke_options[] = {
-    {OPT_TOKEN_FILE, 0, "token-file", "FILE", "the file of `serve --token-file`; needed"},
-    {OPT_HASH, 0, "hash", "HEX",
-     "only the token whose hash begins like this; `token list`\nshows hashes"},
-    {0, 0, NULL, NULL, NULL},
+    TOKEN_FILE_OPTION,
+    TOKEN_OPTION("hash", "HEX", hash, CLI_STRING,
+                 "only the token whose hash begins like this; `token list`\nshows hashes"),
+    {.name = NULL},
 };
 
 static peg_str read_hash(const struct token_args *token_args)
@@ -210,13 +195,14 @@ static peg_str read_hash(const struct token_args *token_args)
 
 static int run_revoke(const struct cli_command *self, int argc, char **argv)
 {
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     struct token_args token_args = {0};
     peg_error error;
     size_t n = 0;
     int answer;
 
-    if (!read_token_args(self, argc, argv, 1, &token_args, &answer))
-        return answer;
+    if (!read_token_args(&args, &token_args))
+        return args.exit;
     if (token_args.hash && !read_hash(&token_args).len)
         return cli_bad_use(self, "--hash is empty: leave it out to revoke all tokens of '%s'",
                            token_args.name);
@@ -240,6 +226,9 @@ static const struct cli_command cli_token_revoke = {
         "watchers. Toolsets that were registered with them stay; `pegboard unregister\n"
         "--operator` takes them out.",
     .options = revoke_options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .needed = "the name whose tokens end is needed",
     .notes = "exit status:\n"
              "  0  they are out of the file\n"
              "  1  there is no such token\n"
@@ -253,19 +242,21 @@ static const struct cli_command cli_token_revoke = {
 /* ---- token new ---- */
 
 static const struct cli_option new_options[] = {
-    {OPT_TOKEN_FILE, 0, "token-file", "FILE",
-     "where its hash goes: the file of `serve --token-file`;\nmade if it is not there; needed"},
-    {OPT_OUT, 0, "out", "FILE",
-     "write the token into a new file that only you can read,\nand not to standard output"},
-    {OPT_ADMIN, 0, "admin", NULL,
-     "an operator's: it may ask for the state of the gateway,\nend it, and unregister what others "
-     "registered"},
-    {0, 0, NULL, NULL, NULL},
+    TOKEN_OPTION("token-file", "FILE", file, CLI_STRING,
+                 "where its hash goes: the file of `serve --token-file`;\nmade if it is not there; "
+                 "needed"),
+    TOKEN_OPTION("out", "FILE", out, CLI_STRING,
+                 "write the token into a new file that only you can read,\nand not to standard "
+                 "output"),
+    TOKEN_OPTION("admin", NULL, is_admin, CLI_FLAG,
+                 "an operator's: it may ask for the state of the gateway,\nend it, and unregister "
+                 "what others registered"),
+    {.name = NULL},
 };
 
 static int refuse_out(const char *out, int number)
 {
-    char token_args[128];
+    char reason[128];
     peg_error error;
 
     if (number == EEXIST)
@@ -274,7 +265,7 @@ static int refuse_out(const char *out, int number)
                   out);
     else
         peg__fail(&error, PEG_EIO, "E_FILE", "'%.160s' cannot be written (%s)", out,
-                  strerror_r(number, token_args, sizeof(token_args)));
+                  strerror_r(number, reason, sizeof(reason)));
     return remote_complain_local(NULL, &error);
 }
 
@@ -310,7 +301,7 @@ static int write_token_file(const char *out, const char token[GW_TOKEN_TEXT])
     return number;
 }
 
-/* The token comes first: one that nobody has must not be let in. */
+/* The token comes first: the gateway must not accept one that could not be written. */
 static int write_new_token(const char *file, struct gw_new_token add, const char *out)
 {
     char token[GW_TOKEN_TEXT];
@@ -346,13 +337,13 @@ static int print_new_token(const char *file, struct gw_new_token add)
         return remote_complain_local(NULL, &error);
     printf("%s\n", token);
     if (!cli_flush()) {
-        fprintf(stderr, "pegboard: nobody is let in with the token of '%s', which was not shown\n",
+        fprintf(stderr, "pegboard: the token of '%s' could not be shown, and is not valid\n",
                 add.name.ptr);
-        return CLI_UNUSABLE; /* why is told at the end, as of all output */
+        return CLI_UNUSABLE; /* main() reports the reason */
     }
     if (gw_token_add(file, &add, &error)) {
         remote_complain_local(NULL, &error);
-        fputs("pegboard: nobody is let in with the token above: forget it\n", stderr);
+        fputs("pegboard: the token above is not valid: forget it\n", stderr);
         return CLI_UNUSABLE;
     }
     fprintf(stderr,
@@ -365,33 +356,13 @@ static int print_new_token(const char *file, struct gw_new_token add)
 static int run_new(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    const char *file = NULL;
-    const char *out = NULL;
-    struct gw_new_token add = {.name = {NULL, 0}};
-    const char *extra = NULL; /* reported at the end: --help may follow it */
-    int id;
+    struct token_args o = {0};
+    struct gw_new_token add;
 
-    while ((id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP)
-            return args.exit;
-        if (id == OPT_TOKEN_FILE)
-            file = args.value;
-        else if (id == OPT_OUT)
-            out = args.value;
-        else if (id == OPT_ADMIN)
-            add.is_admin = true;
-        else if (add.name.ptr)
-            extra = args.value;
-        else
-            add.name = peg__str(args.value);
-    }
-    if (extra)
-        return cli_unexpected(self, extra);
-    if (!add.name.ptr)
-        return cli_bad_use(self, "a name for whoever gets the token is needed");
-    if (!file)
-        return cli_bad_use(self, "--token-file is needed: where the hash goes");
-    return out ? write_new_token(file, add, out) : print_new_token(file, add);
+    if (!read_token_args(&args, &o))
+        return args.exit;
+    add = (struct gw_new_token){.name = peg__str(o.name), .is_admin = o.is_admin};
+    return o.out ? write_new_token(o.file, add, o.out) : print_new_token(o.file, add);
 }
 
 static const struct cli_command cli_token_new = {
@@ -399,10 +370,13 @@ static const struct cli_command cli_token_new = {
     .usage = "--token-file FILE [--out FILE] [--admin] NAME",
     .summary = "make a token",
     .about = "Makes a token, prints it once on standard output or writes it to the file of --out,\n"
-             "and adds its hash to a file under NAME. Whoever shows the token to a gateway with\n"
+             "and adds its hash to a file under NAME. A caller that shows it to a gateway with\n"
              "that file is the principal token:NAME. A name may have several tokens, so that one\n"
              "can be replaced; `pegboard token revoke` ends them.",
     .options = new_options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .needed = "a name for the token is needed",
     .notes = "exit status:\n"
              "  0  the token was printed, or is in its file\n"
              "  2  a wrong option or name, or a file that cannot be used\n\n"
@@ -417,23 +391,7 @@ static const struct cli_command cli_token_new = {
 static const struct cli_command *const parts[] = {&cli_token_new, &cli_token_list,
                                                   &cli_token_revoke, NULL};
 
-static const struct cli_option no_options[] = {{0, 0, NULL, NULL, NULL}};
-
-static int run_token(const struct cli_command *self, int argc, char **argv)
-{
-    struct cli_args args = {.command = self, .argc = argc < 2 ? argc : 2, .argv = argv};
-    const struct cli_command *part;
-    const int id = cli_next(&args);
-
-    if (id == CLI_STOP)
-        return args.exit;
-    if (id == CLI_END)
-        return cli_bad_use(self, "one of its commands is needed: new, list or revoke");
-    part = cli_find_part(self, args.value);
-    if (!part)
-        return cli_bad_use(self, "there is no command 'token %s'", args.value);
-    return part->run(part, argc - 1, argv + 1);
-}
+static const struct cli_option no_options[] = {{.name = NULL}};
 
 const struct cli_command cli_token = {
     .name = "token",
@@ -452,5 +410,6 @@ const struct cli_command cli_token = {
              "  pegboard token revoke --token-file tokens ci\n\n"
              "`pegboard token COMMAND --help` explains a command.",
     .parts = parts,
-    .run = run_token,
+    .needed = "one of its commands is needed: new, list or revoke",
+    .run = cli_run_part,
 };

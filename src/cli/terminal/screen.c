@@ -64,7 +64,7 @@ static void suspend(int number)
     const int saved = errno;
 
     leave_screen();
-    raise(number); /* returns when we go on, or at once where nobody could make us */
+    raise(number); /* returns when we go on, or at once without job control */
     catch_suspend();
     enter_screen();
     errno = saved;
@@ -78,7 +78,7 @@ static void quit(int number)
     raise(number);
 }
 
-/* Also after SIGSTOP, which nobody can catch: who went on meanwhile has set the terminal. */
+/* Also after SIGSTOP, which cannot be caught: the shell has set the terminal meanwhile. */
 static void resume(int number)
 {
     const int saved = errno;
@@ -139,7 +139,7 @@ void cli_screen_draw(peg_str picture)
     }
 }
 
-/* As the system does at ^C: what nobody has read makes room for the way back. */
+/* As the system does at ^C: discards unread output, so that leaving the screen cannot block. */
 static void discard_unread(void)
 {
     struct pollfd terminal = {.fd = STDOUT_FILENO, .events = POLLOUT};

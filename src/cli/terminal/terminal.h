@@ -53,7 +53,7 @@ struct cli_progress_state {
     uint64_t n_done;    /* instances */
     uint64_t n_invalid; /* of them */
     uint64_t bytes;     /* read of the file */
-    uint64_t size;      /* of the file, 0 if nobody knows */
+    uint64_t size;      /* of the file, 0 if unknown */
 };
 
 void cli_progress_start(struct cli_progress *progress);
@@ -125,22 +125,22 @@ void cli_screen_close(void);
 bool cli_screen_wait(int64_t ms);
 
 /*
- * Lines on standard error that nobody waits for: a thread writes them, however slowly they are
- * read. What finds no room is dropped and counted, and that is said once there is room.
+ * Lines on standard error, written by a thread of their own, however slowly they are read. Lines
+ * beyond its capacity are dropped and counted, and the count is reported as soon as there is room.
  */
 
 /* Owned; any thread. */
 struct cli_line_queue;
 
-/* Says, without a newline, that n lines were dropped. */
+/* Writes, without a newline, that n lines were dropped. */
 typedef void (*cli_line_queue_dropped_fn)(struct peg__buf *line, uint64_t n);
 
 /* NULL: no memory, or no thread. */
 struct cli_line_queue *cli_line_queue_new(cli_line_queue_dropped_fn put_dropped);
 /* A line without its newline. Does not wait. */
 void cli_line_queue_put(struct cli_line_queue *lines, peg_str line);
-/* Whoever reads has a moment for the rest. False: nobody does, and who writes more would wait; a
- * thread that a terminal holds up keeps the lines until the process ends. */
+/* Gives the reader a moment for the rest. False: there is none, and writing more would block; a
+ * thread that a terminal blocks keeps the lines until the process ends. */
 bool cli_line_queue_free(struct cli_line_queue *lines);
 
 /* "did you mean ...?", for names of commands, options, toolsets and tools. */

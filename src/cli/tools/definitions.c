@@ -2,6 +2,7 @@
 
 /* pegboard definitions: what would a model be sent for these tools? */
 
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -323,128 +324,57 @@ static void warn_of_schemas(const peg_json *definitions)
     }
 }
 
-enum option_id {
-    OPT_PROVIDER = 1,
-    OPT_STRICT,
-    OPT_JSON_SCHEMA,
-    OPT_LOSSES,
-    OPT_FAIL_ON_LOSS,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_MAX_TOOLS,
-    OPT_COLOR,
-};
+enum option_id { OPT_PROVIDER = 1 };
+
+#define VENDOR_NAMES "neutral, openai-chat, openai-responses, anthropic or gemini"
+#define DEFINITIONS_FLAG(letter, option, member, text)                                             \
+    {                                                                                              \
+        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
+                                       .at = offsetof(struct definitions_options, member)          \
+    }
 
 static const struct cli_option option_table[] = {
     {OPT_PROVIDER, 'p', "provider", "NAME",
-     "neutral, openai-chat, openai-responses, anthropic or\ngemini; needed"},
-    {OPT_STRICT, 0, "strict", NULL,
-     "OpenAI: rewrite schemas for strict mode; a tool that\ncannot be said so is sent without"},
-    {OPT_JSON_SCHEMA, 0, "json-schema", NULL, "Gemini: parametersJsonSchema instead of parameters"},
-    {OPT_LOSSES, 0, "losses", NULL, "print the loss report instead of the tools"},
-    {OPT_FAIL_ON_LOSS, 0, "fail-on-loss", NULL, "exit with 1 if anything is lost"},
-    {OPT_JSON, 0, "json", NULL, "print one JSON object with provider, tools and losses"},
-    {OPT_QUIET, 'q', "quiet", NULL, "print no loss report"},
-    {OPT_MAX_TOOLS, 0, "max-tools", "N",
-     "take so many tools; 128 for OpenAI, 512 for Anthropic\nand Gemini by default"},
-    {OPT_COLOR, 0, "color", "WHEN", "auto (default: on a terminal), always or never"},
-    {0, 0, NULL, NULL, NULL},
+     "neutral, openai-chat, openai-responses, anthropic or\ngemini; needed", .kind = CLI_OWN},
+    DEFINITIONS_FLAG(0, "strict", render.strict,
+                     "OpenAI: rewrite schemas for strict mode; a tool that\ncannot be rewritten is "
+                     "sent without"),
+    DEFINITIONS_FLAG(0, "json-schema", render.json_schema,
+                     "Gemini: parametersJsonSchema instead of parameters"),
+    DEFINITIONS_FLAG(0, "losses", only_losses, "print the loss report instead of the tools"),
+    DEFINITIONS_FLAG(0, "fail-on-loss", fail_on_loss, "exit with 1 if anything is lost"),
+    DEFINITIONS_FLAG(0, "json", as_json, "print one JSON object with provider, tools and losses"),
+    DEFINITIONS_FLAG('q', "quiet", quiet, "print no loss report"),
+    {0, 0, "max-tools", "N",
+     "take so many tools; 128 for OpenAI, 512 for Anthropic\nand Gemini by default",
+     .kind = CLI_SIZE, .at = offsetof(struct definitions_options, render.max_tools), .least = 1,
+     .most = PEG_LIMIT_REGISTRY_TOOLS},
+    CLI_OPTION_COLOR(struct definitions_options, color),
+    {.name = NULL},
 };
 
-static void set_definitions_flag(struct definitions_options *o, int id)
+static const char *take_vendor(void *into, int id, const char *value)
 {
-    switch (id) {
-    case OPT_STRICT:
-        o->render.strict = true;
-        break;
-    case OPT_JSON_SCHEMA:
-        o->render.json_schema = true;
-        break;
-    case OPT_LOSSES:
-        o->only_losses = true;
-        break;
-    case OPT_FAIL_ON_LOSS:
-        o->fail_on_loss = true;
-        break;
-    case OPT_JSON:
-        o->as_json = true;
-        break;
-    case OPT_QUIET:
-        o->quiet = true;
-        break;
-    default:
-        break;
-    }
-}
+    struct definitions_options *o = into;
 
-/* Options with a value. Returns 0, or CLI_STOP after a complaint. */
-static int set_definitions_value(struct definitions_options *o, struct cli_args *args, int id)
-{
-    uint64_t number;
-
-    switch (id) {
-    case OPT_PROVIDER:
-        if (peg_vendor_from_name(peg__str(args->value), &o->render.vendor, NULL))
-            return cli_bad_value(args, "provider",
-                                 "neutral, openai-chat, openai-responses, anthropic or gemini");
-        o->has_provider = true;
-        break;
-    case OPT_MAX_TOOLS:
-        if (!cli_number(args->value, 1, PEG_LIMIT_REGISTRY_TOOLS, &number))
-            return cli_bad_value(args, "max-tools", "a number from 1 to 100000");
-        o->render.max_tools = (size_t)number;
-        break;
-    case OPT_COLOR:
-        if (!cli_color_read(args->value, &o->color))
-            return cli_bad_value(args, "color", "auto, always or never");
-        break;
-    default:
-        break;
-    }
-    return 0;
+    (void)id;
+    o->has_provider = true;
+    return peg_vendor_from_name(peg__str(value), &o->render.vendor, NULL) ? VENDOR_NAMES : NULL;
 }
 
 /* What is wrong with the options together, or NULL. */
-static const char *find_fault(const struct definitions_options *o, size_t n_files)
+static const char *find_fault(const struct definitions_options *o)
 {
     const bool is_openai = o->render.vendor == PEG_VENDOR_OPENAI_CHAT ||
                            o->render.vendor == PEG_VENDOR_OPENAI_RESPONSES;
 
-    if (n_files != 1)
-        return "one file is needed";
     if (!o->has_provider)
-        return "--provider is needed: neutral, openai-chat, openai-responses, anthropic or gemini";
+        return "--provider is needed: " VENDOR_NAMES;
     if (o->render.strict && !is_openai)
         return "--strict is for openai-chat and openai-responses";
     if (o->render.json_schema && o->render.vendor != PEG_VENDOR_GEMINI)
         return "--json-schema is for gemini";
     return NULL;
-}
-
-/* Returns true if there is work to do, else *ret_exit is set. */
-static bool read_definitions_options(struct cli_args *args, struct definitions_options *o,
-                                     int *ret_exit)
-{
-    size_t n_files = 0;
-    const char *fault;
-    int id;
-
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND) {
-            o->path = args->value;
-            n_files++;
-        } else if (id != CLI_STOP) {
-            set_definitions_flag(o, id);
-        }
-        if (id == CLI_STOP || set_definitions_value(o, args, id) == CLI_STOP) {
-            *ret_exit = args->exit;
-            return false;
-        }
-    }
-    fault = find_fault(o, n_files);
-    if (fault)
-        *ret_exit = cli_bad_use(args->command, "%s", fault);
-    return !fault;
 }
 
 /* ---- work ----------------------------------------------------------------------------------- */
@@ -493,11 +423,16 @@ static int run_definitions(const struct cli_command *self, int argc, char **argv
     struct definitions_options options = {.render = {PEG_DEFINITIONS_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     peg_json_doc *doc = NULL;
+    const char *fault;
     peg_error error;
     int answer;
 
-    if (!read_definitions_options(&args, &options, &answer))
-        return answer;
+    if (!cli_read(&args, &options, take_vendor))
+        return args.exit;
+    fault = find_fault(&options);
+    if (fault)
+        return cli_bad_use(self, "%s", fault);
+    options.path = args.operands[0];
     if (load_definitions(options.path, &doc, &error))
         return complain_of_file(options.path, &error);
     answer = show_definitions(&options, doc ? peg_json_root(doc) : NULL);
@@ -520,6 +455,9 @@ const struct cli_command cli_definitions = {
         "\"inputSchema\" and \"input_schema\" mean \"parameters\", and functions in OpenAI's\n"
         "shape are understood, too.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = 1,
+    .needed = "one file is needed",
     .notes = "exit status:\n"
              "  0  the tools were printed\n"
              "  1  something is lost, and --fail-on-loss was given\n"

@@ -22,93 +22,40 @@
 #include "pegboard/tool_config.h"
 #include "tools/tools.h"
 
-enum option_id {
-    OPT_CONCURRENCY = 1,
-    OPT_QUEUE,
-    OPT_DRAIN_TIME,
-    OPT_CHECK,
-    OPT_QUIET,
-};
-
-static const struct cli_option option_table[] = {
-    {OPT_CONCURRENCY, 0, "concurrency", "N", "run so many commands at once; 4 by default"},
-    {OPT_QUEUE, 0, "queue", "N",
-     "let so many calls wait here for a command to end; as\nmany as run by default"},
-    {OPT_DRAIN_TIME, 0, "drain-time", "TIME",
-     "how long commands may go on when it is stopped, such as\n1m; 30s by default"},
-    {OPT_CHECK, 0, "check", NULL,
-     "only read FILE, say what it offers, and warn of programs,\ndirectories and variables that "
-     "are not there"},
-    {OPT_QUIET, 'q', "quiet", NULL, "do not tell of each call"},
-    REMOTE_OPTIONS,
-    {0, 0, NULL, NULL, NULL},
-};
-
 struct provide_options {
     struct remote_args remote;
     const char *path;
-    size_t n_paths;
-    uint64_t concurrency;
-    uint64_t queue;
+    unsigned concurrency;
+    unsigned queue;
     int64_t drain_ms;
     bool only_check;
     bool is_quiet;
-    struct cli_line_queue *lines; /* of what happens */
+    struct cli_line_queue *lines; /* of events */
 };
 
-/* ---- options ---- */
+static const struct cli_option option_table[] = {
+    {0, 0, "concurrency", "N", "run so many commands at once; 4 by default", .kind = CLI_COUNT,
+     .at = offsetof(struct provide_options, concurrency), .least = 1,
+     .most = PEG_LIMIT_REMOTE_CONCURRENCY},
+    {0, 0, "queue", "N",
+     "let so many calls wait here for a command to end; as\nmany as run by default",
+     .kind = CLI_COUNT, .at = offsetof(struct provide_options, queue), .least = 1,
+     .most = PEG_LIMIT_REMOTE_CREDITS - PEG_LIMIT_REMOTE_CONCURRENCY},
+    {0, 0, "drain-time", "TIME",
+     "how long commands may go on when it is stopped, such as\n1m; 30s by default",
+     .kind = CLI_TIME, .at = offsetof(struct provide_options, drain_ms), .least = 1,
+     .most = 3600000, .wanted = "a time up to 1h, such as 30s or 1m30s"},
+    {0, 0, "check", NULL,
+     "only read FILE, print its tools, and warn of programs,\ndirectories and variables that "
+     "are not there",
+     .kind = CLI_FLAG, .at = offsetof(struct provide_options, only_check)},
+    {0, 'q', "quiet", NULL, "do not report each call", .kind = CLI_FLAG,
+     .at = offsetof(struct provide_options, is_quiet)},
+    REMOTE_OPTIONS,
+    {.name = NULL},
+};
 
-/* Returns 0, or CLI_STOP after a complaint. */
-static int take_provide_option(struct provide_options *o, struct cli_args *args, int id)
-{
-    switch (id) {
-    case CLI_OPERAND:
-        o->path = args->value;
-        o->n_paths++;
-        return 0;
-    case OPT_CONCURRENCY:
-        if (!cli_number(args->value, 1, PEG_LIMIT_REMOTE_CONCURRENCY, &o->concurrency))
-            return cli_bad_value(args, "concurrency", "a number from 1 to 256");
-        return 0;
-    case OPT_QUEUE:
-        if (!cli_number(args->value, 1, PEG_LIMIT_REMOTE_CREDITS - PEG_LIMIT_REMOTE_CONCURRENCY,
-                        &o->queue))
-            return cli_bad_value(args, "queue", "a number from 1 to 9744");
-        return 0;
-    case OPT_DRAIN_TIME:
-        if (!remote_duration(args->value, 1, &o->drain_ms) || o->drain_ms > 3600000)
-            return cli_bad_value(args, "drain-time", "a time up to 1h, such as 30s or 1m30s");
-        return 0;
-    case OPT_CHECK:
-        o->only_check = true;
-        return 0;
-    case OPT_QUIET:
-        o->is_quiet = true;
-        return 0;
-    default:
-        return remote_take(&o->remote, args, id);
-    }
-}
-
-/* Returns true if there is work to do, else *ret_exit is set. */
-static bool read_provide_options(struct cli_args *args, struct provide_options *o, int *ret_exit)
-{
-    int id;
-
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_STOP || take_provide_option(o, args, id) == CLI_STOP) {
-            *ret_exit = args->exit;
-            return false;
-        }
-    }
-    if (o->n_paths != 1)
-        *ret_exit = cli_bad_use(args->command, "one file is needed: the manifest of the toolset");
-    else
-        *ret_exit = remote_finish(&o->remote, args->command);
-    return *ret_exit == CLI_OK;
-}
-
-/* ---- what it says ---- */
+/* ---- the manifest ---- */
 
 /* The first line of a text. */
 static peg_str first_line(const char *text)
@@ -243,7 +190,7 @@ static const char *event_name(peg_provider_event_kind kind)
     return "?";
 }
 
-/* One line on standard error; no payload. On threads that must not wait for whoever reads it. */
+/* One line on standard error, without payload. Its threads must not wait for the reader. */
 static void on_provider_event(const peg_provider_event *event, void *user)
 {
     const struct provide_options *o = user;
@@ -381,7 +328,7 @@ static void block_provide_signals(struct provided *p)
 
 /* ---- serving ---- */
 
-/* The library's words are for those who write handlers, and begin with the number of calls. */
+/* The library's message is for authors of handlers, and begins with the number of calls. */
 static void complain_given_up(const peg_error *error)
 {
     const unsigned long n = strtoul(error->message, NULL, 10);
@@ -390,7 +337,7 @@ static void complain_given_up(const peg_error *error)
             n == 1 ? " was" : "s were", error->code);
 }
 
-/* Without words where nobody would read them. */
+/* Without a message if standard error has no reader. */
 static int end_serve(peg_status status, const peg_error *error, bool is_read)
 {
     if (!status)
@@ -404,7 +351,7 @@ static int end_serve(peg_status status, const peg_error *error, bool is_read)
     return status == PEG_EHOST ? CLI_NO_GATEWAY : CLI_UNUSABLE;
 }
 
-/* The gateway's words know nothing of our options. */
+/* The gateway's message knows nothing of our options. */
 static void advise_token(const struct remote_args *remote, peg_error *error)
 {
     const size_t len = strlen(error->message);
@@ -452,8 +399,8 @@ static int serve_manifest(struct provide_options *o, const peg_manifest *manifes
         .ca_file = o->remote.tls_ca,
         .cert_file = o->remote.tls_cert,
         .key_file = o->remote.tls_key,
-        .concurrency = (unsigned)o->concurrency,
-        .max_queued = (unsigned)o->queue,
+        .concurrency = o->concurrency,
+        .max_queued = o->queue,
         .drain_ms = o->drain_ms,
         .on_event = on_provider_event,
         .user = o,
@@ -483,8 +430,9 @@ static int run_provide(const struct cli_command *self, int argc, char **argv)
     peg_error error;
     int answer;
 
-    if (!read_provide_options(&args, &options, &answer))
-        return answer;
+    if (!remote_read(&options.remote, &args, NULL))
+        return args.exit;
+    options.path = args.operands[0];
     if (peg_manifest_read(options.path, &manifest, &error))
         return complain_manifest(options.path, &error);
     signal(SIGPIPE, SIG_IGN);
@@ -510,6 +458,9 @@ const struct cli_command cli_provide = {
              "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends; at once when sent\n"
              "twice. SIGHUP: reads FILE again, and offers what it says now.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = 1,
+    .needed = "one file is needed: the manifest of the toolset",
     .notes = "exit status:\n"
              "  0  it was stopped, and every call was answered; or --check found nothing wrong\n"
              "  1  it was stopped, and calls had to be given up\n"

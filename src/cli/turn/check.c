@@ -56,7 +56,7 @@ void turn_found(struct turn_findings *findings, bool is_error, const peg_error *
         findings->items[findings->n++] = (struct turn_finding){is_error, *error};
 }
 
-/* With the place of a member, which only those get that are told. */
+/* With the place of a member, which only reported findings need. */
 static void found_at(struct checking *c, bool is_error, peg_error *error, const char *where)
 {
     static const peg_json_options limits = {PEG_JSON_OPTIONS_INIT,
@@ -109,9 +109,9 @@ static void check_pending(struct checking *c, size_t i, const peg_block *call)
     if (peg_turn_result_of(c->turn, peg_block_id(call)))
         return;
     peg__fail(&error, PEG_ESTATE, has_begun ? "E_CALL_BEGUN" : "E_CALL_PENDING",
-              has_begun ? "the call '%.*s' of '%.*s' had begun and has no result: nobody knows "
-                          "whether it ran"
-                        : "the call '%.*s' of '%.*s' has no result: who resumes the turn runs it",
+              has_begun ? "the call '%.*s' of '%.*s' had begun and has no result: its outcome "
+                          "is unknown"
+                        : "the call '%.*s' of '%.*s' has no result: resuming the turn runs it",
               SHOWN(peg_block_call_id(call)), SHOWN(peg_block_tool(call)));
     found_in_block(c, false, i, &error);
 }
@@ -180,7 +180,7 @@ static peg_status check_reader(struct checking *c, size_t i, peg_reader *reader)
                   "the %lld bytes with SHA-256 %.12s... are not in the file: say with --bytes "
                   "where they are",
                   (long long)peg__bytes_ref_of(reader)->n_bytes, peg__bytes_ref_of(reader)->sha256);
-    /* Whoever says where bytes are expects them there. */
+    /* With --bytes, bytes that are missing are an error. */
     if (status)
         found_in_block(c, c->file->bytes != NULL, i, &error);
     return PEG_OK;
@@ -235,7 +235,7 @@ static peg_status compare_key(const peg_key *key, const peg_bag *bag, peg_str id
     }
     if (peg__str_eq(without_version(id), without_version(peg__str(key->id))))
         return peg__fail(error, PEG_EUNSUPPORTED, "E_KEY_VERSION",
-                         "this is another version of '%s', which nobody here reads", key->id);
+                         "this is another version of '%s', which cannot be read here", key->id);
     return PEG_OK;
 }
 
@@ -375,7 +375,7 @@ static peg_status check_block(struct checking *c, size_t i)
 
 /* ---- the file as a whole ---------------------------------------------------------------- */
 
-/* What only a strict reader minds: members, kinds and ids that nobody here knows. */
+/* Unknown members, kinds and ids, which only a strict reader rejects. */
 static peg_status check_strictly(struct checking *c)
 {
     const peg_turn_read_options strict = {PEG_TURN_READ_OPTIONS_INIT, .format = c->file->format,

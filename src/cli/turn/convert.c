@@ -16,26 +16,7 @@
 #include "base/text/str.h"
 #include "cli/turn/turn.h"
 
-enum option_id {
-    OPT_TO = 1,
-    OPT_PRETTY,
-    OPT_OMIT_DATA,
-    OPT_OUTPUT,
-};
-
-static const struct cli_option option_table[] = {
-    {OPT_TO, 0, "to", "FORMAT",
-     "json or yaml; by default what the name of OUT tells, else\nwhat FILE is not"},
-    {OPT_PRETTY, 0, "pretty", NULL, "JSON with line ends; means --to json"},
-    {OPT_OMIT_DATA, 0, "omit-data", NULL,
-     "leave out the data: tool definitions, settings, and what\nelse was put there"},
-    {OPT_OUTPUT, 'o', "output", "OUT",
-     "write to this file, which is replaced whole or not at all;\nstandard output by default"},
-    TURN_OPTION_BYTES,
-    TURN_OPTION_MAX_BYTES,
-    TURN_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
-};
+enum option_id { OPT_TO = 1, OPT_OUTPUT };
 
 struct convert_options {
     struct turn_common common;
@@ -46,31 +27,31 @@ struct convert_options {
 
 /* ---- options ---------------------------------------------------------------------------- */
 
-/* Returns 0, or CLI_STOP after a complaint. */
-static int take_convert_option(struct convert_options *o, struct cli_args *args, int id)
+static const struct cli_option option_table[] = {
+    {OPT_TO, 0, "to", "FORMAT",
+     "json or yaml; by default by the name of OUT, else\nwhat FILE is not", .kind = CLI_OWN},
+    {0, 0, "pretty", NULL, "JSON with line ends; means --to json", .kind = CLI_FLAG,
+     .at = offsetof(struct convert_options, write.pretty)},
+    {0, 0, "omit-data", NULL,
+     "leave out the data: tool definitions, settings, and what\nelse was put there",
+     .kind = CLI_FLAG, .at = offsetof(struct convert_options, write.omit_data)},
+    {OPT_OUTPUT, 'o', "output", "OUT",
+     "write to this file, which is replaced whole or not at all;\nstandard output by default",
+     .kind = CLI_OWN},
+    TURN_OPTIONS,
+    {.name = NULL},
+};
+
+static const char *take_convert_option(void *into, int id, const char *value)
 {
-    switch (id) {
-    case OPT_TO:
-        if (strcmp(args->value, "json") == 0)
-            o->write.format = PEG_FORMAT_JSON;
-        else if (strcmp(args->value, "yaml") == 0)
-            o->write.format = PEG_FORMAT_YAML;
-        else
-            return cli_bad_value(args, "to", "json or yaml");
-        break;
-    case OPT_PRETTY:
-        o->write.pretty = true;
-        break;
-    case OPT_OMIT_DATA:
-        o->write.omit_data = true;
-        break;
-    case OPT_OUTPUT:
-        o->out = cli_is_stdin(args->value) ? NULL : args->value;
-        break;
-    default:
-        return turn_take_common(&o->common, args, id);
+    struct convert_options *o = into;
+
+    if (id == OPT_OUTPUT) {
+        o->out = cli_is_stdin(value) ? NULL : value;
+        return NULL;
     }
-    return 0;
+    o->write.format = strcmp(value, "json") == 0 ? PEG_FORMAT_JSON : PEG_FORMAT_YAML;
+    return o->write.format == PEG_FORMAT_JSON || strcmp(value, "yaml") == 0 ? NULL : "json or yaml";
 }
 
 static peg_format choose_format(const struct convert_options *o, peg_format from)
@@ -108,7 +89,7 @@ static bool write_whole_text(int fd, peg_str text)
     return true;
 }
 
-/* Beside the file, under a name that is nobody's. */
+/* Beside the file, under a name that is not taken. */
 static peg_status write_beside(const char *temporary, const struct stat *old, peg_str text,
                                peg_error *reterr)
 {
@@ -191,8 +172,8 @@ static peg_status convert(const struct convert_options *o, const struct turn_fil
         return text->status == PEG_ENOMEM
                    ? peg__fail_nomem(reterr)
                    : peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
-                               "the text would be larger than PEG_LIMIT_TEXT_BYTES = %d",
-                               PEG_LIMIT_TEXT_BYTES);
+                               "the text would be larger than 256 MiB: leave out --bytes, or use "
+                               "--omit-data");
     return PEG_OK;
 }
 
@@ -223,21 +204,12 @@ static int run_turn_convert(const struct cli_command *self, int argc, char **arg
 {
     struct convert_options options = {.write = {PEG_TURN_WRITE_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    size_t n = 0;
-    int id;
 
-    while ((id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP || take_convert_option(&options, &args, id) == CLI_STOP)
-            return args.exit;
-        if (id == CLI_OPERAND) {
-            options.path = args.value;
-            n++;
-        }
-    }
-    if (n != 1)
-        return cli_bad_use(self, "one file is needed");
+    if (!cli_read(&args, &options, take_convert_option))
+        return args.exit;
     if (options.write.pretty && options.write.format == PEG_FORMAT_YAML)
         return cli_bad_use(self, "--pretty is for JSON, and YAML always has line ends");
+    options.path = args.operands[0];
     return convert_file(&options);
 }
 
@@ -247,11 +219,14 @@ const struct cli_command cli_turn_convert = {
     .summary = "write a turn as JSON or YAML, the same bytes each time",
     .about = "Reads a turn and writes it in the other format, or in the same one in its canonical\n"
              "form. The same turn always gives the same bytes. Members, kinds and keys that\n"
-             "nobody here knows are kept, and so are references to bytes elsewhere; with\n"
+             "are unknown here are kept, and so are references to bytes elsewhere; with\n"
              "--bytes these bytes are written into the text.\n\n"
              "FILE is JSON or YAML, by its name (.json, .yaml, .yml) or its first character;\n"
              "`-` is standard input.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = 1,
+    .needed = "one file is needed",
     .notes = "exit status:\n"
              "  0  it is written\n"
              "  2  something could not be used: a file that is no turn, an option, a limit; or\n"

@@ -221,7 +221,7 @@ static void put_block_time(const struct printing *p, int64_t ms)
     char text[64];
     struct tm tm;
 
-    /* Years of more than four digits are nobody's clock. */
+    /* Years of more than four digits are no real time. */
     if (ms <= 0 || !gmtime_r(&seconds, &tm) || tm.tm_year > 9999 - 1900)
         return;
     strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &tm);
@@ -371,8 +371,7 @@ static void put_media_line(const struct printing *p, const peg_media *media)
     peg__buf_putc(p->out, '\n');
 }
 
-/* What only its maker reads: the names of it for a thought, all of it for a block that nobody here
- * knows. */
+/* A vendor's own payload: its member names for reasoning, all of it for an unknown block. */
 static peg_status put_payload(const struct printing *p, const peg_block *block, peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep) char *compact = NULL;

@@ -156,24 +156,21 @@ peg_status turn_print_objects(const struct turn_show_options *options, const str
     return status;
 }
 
-enum option_id {
-    OPT_KINDS = 1,
-    OPT_LAST,
-    OPT_FULL,
-    OPT_JSON,
-};
+enum option_id { OPT_KINDS = 1 };
 
 static const struct cli_option option_table[] = {
     {OPT_KINDS, 0, "kinds", "LIST",
      "only blocks of these kinds: system, user, assistant,\nreasoning, call, result, other; or as "
-     "files call them:\nllm_text, tool_call, tool_use (a result)"},
-    {OPT_LAST, 0, "last", "N", "only the last N blocks, of those kinds"},
-    {OPT_FULL, 0, "full", NULL, "cut neither arguments nor results"},
-    {OPT_JSON, 0, "json", NULL, "print JSON lines: the turn, then each block"},
-    TURN_OPTION_BYTES,
-    TURN_OPTION_MAX_BYTES,
-    TURN_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
+     "files call them:\nllm_text, tool_call, tool_use (a result)",
+     .kind = CLI_OWN},
+    {0, 0, "last", "N", "only the last N blocks, of those kinds", .kind = CLI_SIZE,
+     .at = offsetof(struct turn_show_options, last), .least = 1, .most = PEG_LIMIT_TURN_BLOCKS},
+    {0, 0, "full", NULL, "cut neither arguments nor results", .kind = CLI_FLAG,
+     .at = offsetof(struct turn_show_options, is_full)},
+    {0, 0, "json", NULL, "print JSON lines: the turn, then each block", .kind = CLI_FLAG,
+     .at = offsetof(struct turn_show_options, as_json)},
+    TURN_OPTIONS,
+    {.name = NULL},
 };
 
 /* ---- options ---------------------------------------------------------------------------- */
@@ -209,30 +206,15 @@ static bool read_kinds(const char *list, unsigned *ret_kinds)
     return true;
 }
 
-/* Returns 0, or CLI_STOP after a complaint. */
-static int take_show_option(struct turn_show_options *o, struct cli_args *args, int id)
+static const char *take_kinds(void *into, int id, const char *value)
 {
-    switch (id) {
-    case OPT_KINDS:
-        if (!read_kinds(args->value, &o->kinds))
-            return cli_bad_value(args, "kinds",
-                                 "some of system, user, assistant, reasoning, call, result and "
-                                 "other, with commas between them");
-        break;
-    case OPT_LAST:
-        if (!cli_number(args->value, 1, PEG_LIMIT_TURN_BLOCKS, &o->last))
-            return cli_bad_value(args, "last", "a number from 1 to 100000");
-        break;
-    case OPT_FULL:
-        o->is_full = true;
-        break;
-    case OPT_JSON:
-        o->as_json = true;
-        break;
-    default:
-        return turn_take_common(&o->common, args, id);
-    }
-    return 0;
+    struct turn_show_options *o = into;
+
+    (void)id;
+    return read_kinds(value, &o->kinds)
+               ? NULL
+               : "some of system, user, assistant, reasoning, call, result and other, with commas "
+                 "between them";
 }
 
 /* ---- work ------------------------------------------------------------------------------- */
@@ -266,30 +248,14 @@ static int show_all(const struct turn_show_options *o, char *const *paths, size_
 
 static int run_turn_show(const struct cli_command *self, int argc, char **argv)
 {
-    PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     struct turn_show_options options = {.kinds = PEG_BLOCKS_ALL};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    size_t n = 0;
-    size_t n_stdin = 0;
-    int id;
 
-    while (paths && (id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP || take_show_option(&options, &args, id) == CLI_STOP)
-            return args.exit;
-        if (id == CLI_OPERAND) {
-            paths[n++] = argv[args.at - 1];
-            n_stdin += cli_is_stdin(args.value);
-        }
-    }
-    if (!paths) {
-        fputs("pegboard: out of memory\n", stderr);
-        return CLI_UNUSABLE;
-    }
-    if (!n)
-        return cli_bad_use(self, "at least one file is needed");
-    if (n_stdin > 1)
+    if (!cli_read(&args, &options, take_kinds))
+        return args.exit;
+    if (!cli_reads_stdin_once(args.operands, args.n_operands))
         return cli_bad_use(self, "standard input can be read only once");
-    return show_all(&options, paths, n);
+    return show_all(&options, args.operands, args.n_operands);
 }
 
 const struct cli_command cli_turn_show = {
@@ -298,12 +264,15 @@ const struct cli_command cli_turn_show = {
     .summary = "print a conversation as a transcript, or as JSON lines",
     .about = "Prints each turn for reading: what it is, which tools it was offered, what the last\n"
              "answer cost, then block by block what was said, called and answered. A call without\n"
-             "a result is marked as pending, or as begun where nobody knows how it ended.\n"
+             "a result is marked as pending, or as begun if its outcome is unknown.\n"
              "Arguments and results are cut; messages are not. What could steer the terminal is\n"
              "written as \\x1B.\n\n"
              "A FILE is JSON or YAML, by its name (.json, .yaml, .yml) or its first character;\n"
              "`-` is standard input.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = CLI_MANY,
+    .needed = "at least one file is needed",
     .notes = "exit status:\n"
              "  0  every file was shown\n"
              "  2  something could not be used: a file that is no turn, an option, a limit (the\n"

@@ -16,31 +16,6 @@
 #include "cli/cli.h"
 #include "json/json.h"
 
-/* ---- options of all three --------------------------------------------------------------- */
-
-int turn_take_common(struct turn_common *common, struct cli_args *args, int id)
-{
-    uint64_t number;
-
-    switch (id) {
-    case TURN_OPT_BYTES:
-        common->bytes_dir = args->value;
-        break;
-    case TURN_OPT_MAX_BYTES:
-        if (!cli_number(args->value, 1, PEG_LIMIT_JSON_BYTES_MAX, &number))
-            return cli_bad_value(args, "max-bytes", "a size from 1 to 2147483647, such as 64M");
-        common->max_bytes = (size_t)number;
-        break;
-    case TURN_OPT_COLOR:
-        if (!cli_color_read(args->value, &common->color))
-            return cli_bad_value(args, "color", "auto, always or never");
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
-
 /* ---- files ------------------------------------------------------------------------------ */
 
 peg_format turn_format_of(const char *path)
@@ -62,7 +37,7 @@ static peg_format format_of(const char *path, peg_str text)
     return text.ptr[strspn(text.ptr, " \t\r\n")] == '{' ? PEG_FORMAT_JSON : PEG_FORMAT_YAML;
 }
 
-/* A store makes its directory if there is none; somebody who only reads must not. */
+/* A store makes its directory if there is none; reading must not. */
 static peg_status open_bytes(const char *directory, peg_spool_store **ret_bytes, peg_error *reterr)
 {
     struct stat st;
@@ -183,27 +158,7 @@ static const struct cli_command *const parts[] = {
     NULL,
 };
 
-static int run_turn(const struct cli_command *self, int argc, char **argv)
-{
-    struct cli_args args = {.command = self, .argc = argc < 2 ? argc : 2, .argv = argv};
-    const struct cli_command *part;
-
-    switch (cli_next(&args)) {
-    case CLI_STOP:
-        return args.exit;
-    case CLI_OPERAND:
-        break;
-    default:
-        return cli_bad_use(self, "one of its commands is needed: show, convert or validate");
-    }
-    part = cli_find_part(self, args.value);
-    if (!part)
-        return cli_bad_use(self, "there is no command 'turn %s', but show, convert and validate",
-                           args.value);
-    return part->run(part, argc - 1, argv + 1);
-}
-
-static const struct cli_option no_options[] = {{0, 0, NULL, NULL, NULL}};
+static const struct cli_option no_options[] = {{.name = NULL}};
 
 const struct cli_command cli_turn = {
     .name = "turn",
@@ -222,5 +177,6 @@ const struct cli_command cli_turn = {
              "  pegboard turn convert -o turn.json turn.yaml\n"
              "  pegboard turn validate --strict turns/*.json\n\n"
              "`pegboard turn COMMAND --help` explains a command.",
-    .run = run_turn,
+    .needed = "one of its commands is needed: show, convert or validate",
+    .run = cli_run_part,
 };

@@ -14,6 +14,8 @@
  *   check.c     validate: what is wrong with a turn, and what re-writing would change
  */
 
+#include <stddef.h>
+
 #include "base/limits.h"
 #include "base/map.h"
 #include "cli/cli.h"
@@ -26,28 +28,6 @@ extern const struct cli_command cli_turn_validate;
 
 /* ---- options of all three --------------------------------------------------------------- */
 
-/* Above those of a command's own. */
-enum {
-    TURN_OPT_BYTES = 100,
-    TURN_OPT_MAX_BYTES,
-    TURN_OPT_COLOR,
-};
-
-#define TURN_OPTION_BYTES                                                                          \
-    {                                                                                              \
-        TURN_OPT_BYTES, 0, "bytes", "DIR",                                                         \
-            "where bytes are that a file only refers to: the\nNAME.bytes of a store in files"      \
-    }
-#define TURN_OPTION_MAX_BYTES                                                                      \
-    {                                                                                              \
-        TURN_OPT_MAX_BYTES, 0, "max-bytes", "N",                                                   \
-            "largest file; 64M by default, K, M and G are understood"                              \
-    }
-#define TURN_OPTION_COLOR                                                                          \
-    {                                                                                              \
-        TURN_OPT_COLOR, 0, "color", "WHEN", "auto (default: on a terminal), always or never"       \
-    }
-
 /* What was asked for. Strings are borrowed from argv. */
 struct turn_common {
     size_t max_bytes;      /* 0: the default */
@@ -55,8 +35,22 @@ struct turn_common {
     enum cli_color color;
 };
 
-/* Takes an option if it is one of the above. Returns 0, or CLI_STOP after a complaint. */
-int turn_take_common(struct turn_common *common, struct cli_args *args, int id);
+/* In a table of options. The struct that cli_read() fills begins with a struct turn_common. */
+#define TURN_OPTIONS                                                                               \
+    {.name = "bytes",                                                                              \
+     .value = "DIR",                                                                               \
+     .help = "where bytes are that a file only refers to: the\nNAME.bytes of a store in files",    \
+     .kind = CLI_STRING,                                                                           \
+     .at = offsetof(struct turn_common, bytes_dir)},                                               \
+        {.name = "max-bytes",                                                                      \
+         .value = "N",                                                                             \
+         .help = "largest file; 64M by default, K, M and G are understood",                        \
+         .kind = CLI_SIZE,                                                                         \
+         .at = offsetof(struct turn_common, max_bytes),                                            \
+         .least = 1,                                                                               \
+         .most = PEG_LIMIT_JSON_BYTES_MAX,                                                         \
+         .wanted = "a size from 1 to 2147483647, such as 64M"},                                    \
+        CLI_OPTION_COLOR(struct turn_common, color)
 
 /* ---- files ------------------------------------------------------------------------------ */
 
@@ -94,7 +88,7 @@ void turn_out_file(struct peg__out *out, const char *path);
 /* Sends a buffer to standard output and empties it; PEG_ENOMEM, PEG_ELIMIT if it lost something. */
 peg_status turn_flush(struct peg__buf *out, peg_error *reterr);
 
-/* Was a call under way when the turn was written, so that nobody knows what came of it? */
+/* Was a call running when the turn was written, so that its outcome is unknown? */
 bool turn_has_begun(const struct turn_file *file, peg_str block_id);
 
 /* ---- show ------------------------------------------------------------------------------- */
@@ -102,7 +96,7 @@ bool turn_has_begun(const struct turn_file *file, peg_str block_id);
 struct turn_show_options {
     struct turn_common common;
     unsigned kinds; /* of blocks; PEG_BLOCKS_ALL */
-    uint64_t last;  /* so many blocks; 0: all */
+    size_t last;    /* so many blocks; 0: all */
     bool is_full;   /* cut nothing */
     bool as_json;
 };

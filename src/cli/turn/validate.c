@@ -21,22 +21,6 @@
 #include "cli/turn/turn.h"
 #include "json/json.h"
 
-enum option_id {
-    OPT_STRICT = 1,
-    OPT_QUIET,
-    OPT_JSON,
-};
-
-static const struct cli_option option_table[] = {
-    {OPT_STRICT, 0, "strict", NULL, "take warnings for errors"},
-    {OPT_QUIET, 'q', "quiet", NULL, "print no verdicts, only set the exit status"},
-    {OPT_JSON, 0, "json", NULL, "print one JSON object a line for each file"},
-    TURN_OPTION_BYTES,
-    TURN_OPTION_MAX_BYTES,
-    TURN_OPTION_COLOR,
-    {0, 0, NULL, NULL, NULL},
-};
-
 struct validate_turns {
     struct turn_common common;
     bool is_strict;
@@ -46,6 +30,20 @@ struct validate_turns {
     struct turn_findings *findings; /* used again for each file */
     bool has_invalid;
     bool has_unusable;
+};
+
+#define TURN_FLAG(letter, option, member, text)                                                    \
+    {                                                                                              \
+        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
+                                       .at = offsetof(struct validate_turns, member)               \
+    }
+
+static const struct cli_option option_table[] = {
+    TURN_FLAG(0, "strict", is_strict, "take warnings for errors"),
+    TURN_FLAG('q', "quiet", is_quiet, "print no verdicts, only set the exit status"),
+    TURN_FLAG(0, "json", as_json, "print one JSON object a line for each file"),
+    TURN_OPTIONS,
+    {.name = NULL},
 };
 
 /* ---- for people ------------------------------------------------------------------------- */
@@ -237,24 +235,6 @@ static void validate_file(struct validate_turns *v, const char *path)
 
 /* ---- the command ------------------------------------------------------------------------ */
 
-static int take_validate_option(struct validate_turns *v, struct cli_args *args, int id)
-{
-    switch (id) {
-    case OPT_STRICT:
-        v->is_strict = true;
-        break;
-    case OPT_QUIET:
-        v->is_quiet = true;
-        break;
-    case OPT_JSON:
-        v->as_json = true;
-        break;
-    default:
-        return turn_take_common(&v->common, args, id);
-    }
-    return 0;
-}
-
 static int validate_all(struct validate_turns *v, char *const *paths, size_t n)
 {
     v->style = cli_style_for(v->common.color, STDOUT_FILENO);
@@ -267,31 +247,19 @@ static int validate_all(struct validate_turns *v, char *const *paths, size_t n)
 
 static int run_turn_validate(const struct cli_command *self, int argc, char **argv)
 {
-    PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     PEG_CLEANUP(peg__freep) void *findings = peg__alloc(sizeof(struct turn_findings));
     struct validate_turns v = {.findings = findings};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    size_t n = 0;
-    size_t n_stdin = 0;
-    int id;
 
-    if (!paths || !findings) {
+    if (!findings) {
         fputs("pegboard: out of memory\n", stderr);
         return CLI_UNUSABLE;
     }
-    while ((id = cli_next(&args)) != CLI_END) {
-        if (id == CLI_STOP || take_validate_option(&v, &args, id) == CLI_STOP)
-            return args.exit;
-        if (id == CLI_OPERAND) {
-            paths[n++] = argv[args.at - 1];
-            n_stdin += cli_is_stdin(args.value);
-        }
-    }
-    if (!n)
-        return cli_bad_use(self, "at least one file is needed");
-    if (n_stdin > 1)
+    if (!cli_read(&args, &v, NULL))
+        return args.exit;
+    if (!cli_reads_stdin_once(args.operands, args.n_operands))
         return cli_bad_use(self, "standard input can be read only once");
-    return validate_all(&v, paths, n);
+    return validate_all(&v, args.operands, args.n_operands);
 }
 
 const struct cli_command cli_turn_validate = {
@@ -304,10 +272,13 @@ const struct cli_command cli_turn_validate = {
         "settings and values of pegboard's keys that are wrong. Warnings do so with --strict:\n"
         "calls without a result, call ids and results that come twice, keys that are not\n"
         "namespace.slug@vN, older or of another version, bytes that are elsewhere, members\n"
-        "and kinds of blocks that nobody here knows.\n\n"
+        "and kinds of blocks that are unknown here.\n\n"
         "A FILE is JSON or YAML, by its name (.json, .yaml, .yml) or its first character;\n"
         "`-` is standard input.",
     .options = option_table,
+    .min_operands = 1,
+    .max_operands = CLI_MANY,
+    .needed = "at least one file is needed",
     .notes = "exit status:\n"
              "  0  every file is a valid turn\n"
              "  1  some file is invalid\n"

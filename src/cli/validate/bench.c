@@ -109,7 +109,7 @@ static void collect_instance(struct validate *v, const struct validate_instance 
         v->n_invalid++;
         break;
     case PEG_UNDECIDED:
-        validate_check(v, instance, NULL); /* says so */
+        validate_check(v, instance, NULL); /* reports it */
         break;
     }
 }

@@ -174,7 +174,7 @@ static void report_valid(struct validate *v, const struct validate_place *place)
     if (v->options->as_json) {
         put_object_head(&v->out, place, "valid");
         peg__buf_puts(&v->out, "\"failures\":[],\"more\":0}\n");
-    } else if (place->line == 0) { /* of lines, only the sum is told */
+    } else if (place->line == 0) { /* of lines, only the sum is printed */
         put_file_place(&v->out, place, 0, 0);
         peg__buf_printf(&v->out, ": %svalid%s\n", v->style->good, v->style->off);
     } else {

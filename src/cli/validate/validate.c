@@ -4,6 +4,7 @@
 
 #include "cli/validate/validate.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,42 +14,50 @@
 #include "cli/cli.h"
 
 enum option_id {
-    OPT_QUIET = 1,
-    OPT_JSON,
-    OPT_JSONL,
+    OPT_JSONL = 1,
     OPT_YAML,
     OPT_DRAFT,
     OPT_ASSERT_FORMAT,
     OPT_NO_ASSERT_FORMAT,
-    OPT_REF,
-    OPT_MAX_BYTES,
-    OPT_MAX_DEPTH,
-    OPT_COLOR,
-    OPT_BENCHMARK,
-    OPT_LOOP,
+    OPT_REF
 };
 
+#define VALIDATE_FLAG(letter, option, member, text)                                                \
+    {                                                                                              \
+        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
+                                       .at = offsetof(struct validate_options, member)             \
+    }
+
 static const struct cli_option option_table[] = {
-    {OPT_QUIET, 'q', "quiet", NULL, "print no verdicts, only set the exit status"},
-    {OPT_JSON, 0, "json", NULL, "print one JSON object a line for each instance"},
-    {OPT_JSONL, 0, "jsonl", NULL, "read every FILE as JSON lines: one instance a line"},
-    {OPT_YAML, 0, "yaml", NULL, "read every FILE as YAML"},
+    VALIDATE_FLAG('q', "quiet", quiet, "print no verdicts, only set the exit status"),
+    VALIDATE_FLAG(0, "json", as_json, "print one JSON object a line for each instance"),
+    {OPT_JSONL, 0, "jsonl", NULL, "read every FILE as JSON lines: one instance a line",
+     .kind = CLI_OWN},
+    {OPT_YAML, 0, "yaml", NULL, "read every FILE as YAML", .kind = CLI_OWN},
     {OPT_DRAFT, 0, "draft", "DRAFT",
      "dialect of a schema without $schema: 4, 6, 7, 2019-09,\n2020-12 (default) or v1; draft7 and "
-     "draft-07 are 7, too"},
-    {OPT_ASSERT_FORMAT, 0, "assert-format", NULL, "check `format` (default: only up to draft 7)"},
-    {OPT_NO_ASSERT_FORMAT, 0, "no-assert-format", NULL, "never check `format`"},
+     "draft-07 are 7, too",
+     .kind = CLI_OWN},
+    {OPT_ASSERT_FORMAT, 0, "assert-format", NULL, "check `format` (default: only up to draft 7)",
+     .kind = CLI_OWN},
+    {OPT_NO_ASSERT_FORMAT, 0, "no-assert-format", NULL, "never check `format`", .kind = CLI_OWN},
     {OPT_REF, 0, "ref", "[URI=]FILE",
      "a document that $ref may lead to, known by its $id and by\nwhere it stands, or by URI; may "
-     "be given many times"},
-    {OPT_MAX_BYTES, 0, "max-bytes", "N",
+     "be given many times",
+     .kind = CLI_OWN},
+    {0, 0, "max-bytes", "N",
      "largest instance: a file, or a line of a .jsonl file;\n64M by default, K, M and G are "
-     "understood"},
-    {OPT_MAX_DEPTH, 0, "max-depth", "N", "deepest nesting of an instance; 256 by default"},
-    {OPT_COLOR, 0, "color", "WHEN", "auto (default: on a terminal), always or never"},
-    {OPT_BENCHMARK, 0, "benchmark", NULL, "measure instead of reporting; the last line is JSON"},
-    {OPT_LOOP, 0, "loop", "N", "benchmark with N rounds over all instances"},
-    {0, 0, NULL, NULL, NULL},
+     "understood",
+     .kind = CLI_SIZE, .at = offsetof(struct validate_options, json.max_bytes), .least = 1,
+     .most = PEG_LIMIT_JSON_BYTES_MAX, .wanted = "a size from 1 to 2147483647, such as 64M"},
+    {0, 0, "max-depth", "N", "deepest nesting of an instance; 256 by default", .kind = CLI_COUNT,
+     .at = offsetof(struct validate_options, json.max_depth), .least = 1,
+     .most = PEG_LIMIT_JSON_DEPTH_MAX},
+    CLI_OPTION_COLOR(struct validate_options, color),
+    VALIDATE_FLAG(0, "benchmark", benchmark, "measure instead of reporting; the last line is JSON"),
+    {0, 0, "loop", "N", "benchmark with N rounds over all instances", .kind = CLI_SIZE,
+     .at = offsetof(struct validate_options, loops), .least = 1, .most = UINT32_MAX},
+    {.name = NULL},
 };
 
 static const struct {
@@ -74,52 +83,12 @@ static bool read_draft(const char *text, peg_dialect *ret_dialect)
     return false;
 }
 
-/* Options with a value. Returns 0, or CLI_STOP after a complaint. */
-static int set_validate_value(struct validate_options *o, struct cli_args *args, int id)
+/* refs has room for all of argv. */
+static const char *take_validate_option(void *into, int id, const char *value)
 {
-    uint64_t number;
+    struct validate_options *o = into;
 
     switch (id) {
-    case OPT_DRAFT:
-        if (!read_draft(args->value, &o->dialect))
-            return cli_bad_value(args, "draft", "4, 6, 7, 2019-09, 2020-12 or v1");
-        break;
-    case OPT_REF:
-        o->refs[o->n_refs++] = args->value;
-        break;
-    case OPT_MAX_BYTES:
-        if (!cli_number(args->value, 1, PEG_LIMIT_JSON_BYTES_MAX, &number))
-            return cli_bad_value(args, "max-bytes", "a size from 1 to 2147483647, such as 64M");
-        o->json.max_bytes = (size_t)number;
-        break;
-    case OPT_MAX_DEPTH:
-        if (!cli_number(args->value, 1, PEG_LIMIT_JSON_DEPTH_MAX, &number))
-            return cli_bad_value(args, "max-depth", "a number from 1 to 4096");
-        o->json.max_depth = (unsigned)number;
-        break;
-    case OPT_COLOR:
-        if (!cli_color_read(args->value, &o->color))
-            return cli_bad_value(args, "color", "auto, always or never");
-        break;
-    case OPT_LOOP:
-        if (!cli_number(args->value, 1, UINT32_MAX, &o->loops))
-            return cli_bad_value(args, "loop", "a number from 1 to 4294967295");
-        break;
-    default:
-        break;
-    }
-    return 0;
-}
-
-static void set_validate_flag(struct validate_options *o, int id)
-{
-    switch (id) {
-    case OPT_QUIET:
-        o->quiet = true;
-        break;
-    case OPT_JSON:
-        o->as_json = true;
-        break;
     case OPT_JSONL:
         o->syntax = CLI_SYNTAX_JSON_LINES;
         break;
@@ -132,43 +101,13 @@ static void set_validate_flag(struct validate_options *o, int id)
     case OPT_NO_ASSERT_FORMAT:
         o->format = PEG_FORMAT_IGNORE;
         break;
-    case OPT_BENCHMARK:
-        o->benchmark = true;
+    case OPT_REF:
+        o->refs[o->n_refs++] = value;
         break;
     default:
-        break;
+        return read_draft(value, &o->dialect) ? NULL : "4, 6, 7, 2019-09, 2020-12 or v1";
     }
-}
-
-static void add_operand(struct validate_options *o, char *operand)
-{
-    if (!o->schema_path)
-        o->schema_path = operand;
-    else
-        o->paths[o->n_paths++] = operand;
-}
-
-/* Returns true if there is work to do, else *ret_exit is set. refs and paths have room for all of
- * argv. */
-static bool read_validate_options(struct cli_args *args, struct validate_options *o, int *ret_exit)
-{
-    int id;
-
-    while ((id = cli_next(args)) != CLI_END) {
-        if (id == CLI_OPERAND)
-            add_operand(o, args->argv[args->at - 1]);
-        else if (id != CLI_STOP)
-            set_validate_flag(o, id);
-        if (id == CLI_STOP || set_validate_value(o, args, id) == CLI_STOP) {
-            *ret_exit = args->exit;
-            return false;
-        }
-    }
-    if (o->n_paths == 0) {
-        *ret_exit = cli_bad_use(args->command, "a schema and at least one file are needed");
-        return false;
-    }
-    return true;
+    return NULL;
 }
 
 /* Standard input can be read once: the second "-" would be empty and look malformed. */
@@ -241,19 +180,19 @@ static int run_with(const struct validate_options *o)
 
 static int run_validate(const struct cli_command *self, int argc, char **argv)
 {
-    PEG_CLEANUP(peg__freep) char **paths = peg__alloc_zero((size_t)argc, sizeof(char *));
     PEG_CLEANUP(peg__freep) const char **refs = peg__alloc_zero((size_t)argc, sizeof(char *));
-    struct validate_options options = {
-        .paths = paths, .refs = refs, .json = {PEG_JSON_OPTIONS_INIT}};
+    struct validate_options options = {.refs = refs, .json = {PEG_JSON_OPTIONS_INIT}};
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    int status;
 
-    if (!paths || !refs) {
+    if (!refs) {
         fputs("pegboard: out of memory\n", stderr);
         return CLI_UNUSABLE;
     }
-    if (!read_validate_options(&args, &options, &status))
-        return status;
+    if (!cli_read(&args, &options, take_validate_option))
+        return args.exit;
+    options.schema_path = args.operands[0];
+    options.paths = args.operands + 1;
+    options.n_paths = args.n_operands - 1;
     if (names_stdin_twice(&options))
         return cli_bad_use(self, "standard input can be read only once");
     return run_with(&options);
@@ -269,6 +208,9 @@ const struct cli_command cli_validate = {
              "standard input, read as JSON. Nothing is ever fetched: a $ref to another document\n"
              "needs that document given with --ref.",
     .options = option_table,
+    .min_operands = 2,
+    .max_operands = CLI_MANY,
+    .needed = "a schema and at least one file are needed",
     .notes =
         "exit status:\n"
         "  0  every instance is valid\n"

@@ -32,7 +32,7 @@ struct validate_options {
     bool as_json;
     bool quiet;
     bool benchmark;
-    uint64_t loops; /* 0: enough for about a second */
+    size_t loops; /* 0: enough for about a second */
 };
 
 /* Owned by validate.c; lives as long as the command. */
@@ -77,7 +77,7 @@ const char *validate_ref_path(const char *ref);
 /* Fills schema_text, docs, schema_options and schema; complains itself. */
 peg_status validate_load_schema(struct validate *v);
 
-/* Calls fn for each instance of a file; what is unusable is told and counted. */
+/* Calls fn for each instance of a file; reports and counts unusable ones. */
 void validate_each(struct validate *v, const char *path, validate_fn *fn, void *user);
 
 /* A validate_fn: check, count, print. */
