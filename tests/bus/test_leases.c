@@ -95,6 +95,84 @@ TEST(no_more_names_than_the_limit_are_alive)
     bus_lease_table_free(&table);
 }
 
+/* ---- of a loop's own address --------------------------------------------------------------- */
+
+static unsigned n_own;
+static unsigned n_lost;
+
+static void count_own(struct bus_lease_table *table)
+{
+    (void)table;
+    n_own++;
+}
+
+static void count_lost(struct bus_lease_table *table, struct bus_address loop)
+{
+    (void)table;
+    n_lost += bus_address_equal(loop, holder);
+}
+
+static const char OWN[] = "0000000000000001.2"; /* holder's */
+
+static void open_counting(struct bus_lease_table *table)
+{
+    bus_lease_table_init(table);
+    table->on_own = count_own;
+    table->on_lost = count_lost;
+    n_own = n_lost = 0;
+}
+
+TEST(the_end_of_an_own_lease_is_reported_once)
+{
+    struct bus_lease_table table;
+
+    open_counting(&table);
+    CHECK(bus_lease_check(&table, 0) == NET_NEVER);
+    CHECK_INT(take(&table, "a", 0, 50), PEG_OK);
+    CHECK_INT(take(&table, OWN, 0, 100), PEG_OK);
+    CHECK_INT(bus_lease_check(&table, 99), 100);
+    CHECK_INT(n_lost, 0);
+    CHECK(bus_lease_check(&table, 100) == NET_NEVER);
+    CHECK(bus_lease_check(&table, 101) == NET_NEVER);
+    bus_lease_end_own(&table, holder);
+
+    CHECK_INT(n_own, 1);
+    CHECK_INT(n_lost, 1);
+    bus_lease_table_free(&table);
+}
+
+TEST(an_own_lease_that_is_renewed_late_was_lost)
+{
+    struct bus_lease_table table;
+
+    open_counting(&table);
+    CHECK_INT(take(&table, OWN, 0, 100), PEG_OK);
+    CHECK_INT(take(&table, OWN, 50, 150), PEG_OK);
+    CHECK(n_own == 1 && n_lost == 0);
+    CHECK_INT(take(&table, OWN, 150, 250), PEG_OK);
+
+    CHECK(n_own == 2 && n_lost == 1);
+    CHECK_INT(bus_lease_check(&table, 150), 250);
+    bus_lease_table_free(&table);
+}
+
+TEST(an_own_lease_ends_with_its_loop_unless_it_is_released)
+{
+    struct bus_lease_table table;
+
+    open_counting(&table);
+    CHECK_INT(take(&table, OWN, 0, INT64_MAX), PEG_OK);
+    bus_lease_release(&table, peg__str(OWN), holder);
+    bus_lease_end_own(&table, holder);
+    CHECK_INT(n_lost, 0);
+    CHECK_INT(take(&table, OWN, 0, INT64_MAX), PEG_OK);
+    bus_lease_end_own(&table, holder);
+
+    CHECK_INT(n_lost, 1);
+    CHECK_INT(find(&table, OWN, 0).node, 0);
+    bus_lease_table_free(&table);
+}
+
 TORTURE(leases_survive_any_allocation_failure)
 {
     struct bus_lease_table table;
