@@ -458,7 +458,7 @@ def the_page_of_the_gateway_lists_every_error_option_and_rpc(w):
     check(len(errors) > 15, "only", len(errors), "errors in src/wire/error.c")
     for name, code in errors:
         check(name == "ok" or rows.get(name) == code, f"{name} is {code}, but the page says", rows.get(name))
-    options = re.findall(r'^    \{OPT_\w+, 0, "([\w-]+)"', read(os.path.join(ROOT, "src", "cli", "serve", "args.c")), re.M)
+    options = re.findall(r'^    (?:\{\w+, 0, |SERVE_\w+\()"([\w-]+)"', read(os.path.join(ROOT, "src", "cli", "serve", "args.c")), re.M)
     check(len(options) > 15, "only", len(options), "options of serve")
     for option in options:
         check(re.search(rf"`--{option}\b", page), "the page does not tell of --" + option)
