@@ -74,8 +74,8 @@ PEG_API const peg_json *peg_bag_find(const peg_bag *bag, peg_str id);
 /*
  * Three outcomes. Missing: PEG_OK with NULL. Present: PEG_OK with the value, borrowed from the bag.
  * Present but wrong: PEG_ESCHEMA (E_KEY_VALUE) names bag, key and what was expected; the same with
- * E_KEY_OLD if only an older version is there that needs an upgrade. PEG_EINVAL: E_KEY, or
- * E_KEY_BAG for a key of another bag.
+ * E_KEY_OLD if only an older version is there that needs an upgrade. PEG_EINVAL (E_KEY): it is no
+ * key, or one of another bag.
  */
 PEG_API PEG_MUST_USE peg_status peg_bag_get(const peg_bag *bag, peg_bag_kind kind,
                                             const peg_key *key, const peg_json **ret_value,
@@ -89,7 +89,7 @@ PEG_API PEG_MUST_USE peg_status peg_bag_with(peg_bag *bag, const peg_key *key,
                                              const peg_json *value, peg_bag **ret_bag,
                                              peg_error *reterr);
 /* The same with what a builder has made, which it frees in any case. What cannot be written as
- * JSON, such as NaN, is PEG_EINVAL (E_KEY_NOT_SERIALIZABLE), with the builder's code as cause. */
+ * JSON, such as NaN, is PEG_EINVAL (E_KEY_VALUE), with the builder's code as cause. */
 PEG_API PEG_MUST_USE peg_status peg_bag_with_built(peg_bag *bag, const peg_key *key,
                                                    peg_json_builder *builder, peg_bag **ret_bag,
                                                    peg_error *reterr);

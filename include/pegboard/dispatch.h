@@ -39,7 +39,7 @@ typedef struct peg_engine {
 
 /* The rest of a pipeline, good until the middleware that got it returns. It is run once, between
  * what the middleware does before and after; not running it is an error
- * (E_PIPELINE_SHORT_CIRCUITED), running it twice too (PEG_ESTATE, E_PIPELINE_NEXT_TWICE). Else it
+ * (E_PIPELINE_SHORT_CIRCUITED), running it twice too (PEG_ESTATE, E_WRONG_STATE). Else it
  * returns what the rest returned. */
 typedef struct peg_middleware_next peg_middleware_next;
 PEG_API PEG_MUST_USE peg_status peg_middleware_run_next(peg_middleware_next *next,
@@ -182,7 +182,7 @@ PEG_API unsigned peg_dispatch_iteration(const peg_dispatch *dispatch); /* from 0
 /* ---- from inside: signals --------------------------------------------------------------- */
 
 /* Done. What runs now still finishes, and the iteration with it. Every ephemeral tool is gone when
- * this returns. PEG_ESTATE (E_DISPATCH_SIGNALLED) after a first signal. */
+ * this returns. PEG_ESTATE (E_WRONG_STATE) after a first signal. */
 PEG_API peg_status peg_dispatch_ack(peg_dispatch *dispatch, peg_error *reterr);
 /* Failed. error is copied and may be NULL. What this iteration stored does not reach the turn. */
 PEG_API peg_status peg_dispatch_nack(peg_dispatch *dispatch, const peg_error *error,
@@ -215,7 +215,7 @@ PEG_API PEG_MUST_USE peg_status peg_registry_bind(peg_registry *registry, peg_di
 
 /* Runs the calls of the turn that have no result yet and adds their results, in call order: what
  * the standard executor does after the engine. ret_n (may be NULL): how many ran. PEG_ESTATE
- * (E_CALLS_RUNNING) from within one of them. Those that an earlier run had begun are treated as
+ * (E_WRONG_STATE) from within one of them. Those that an earlier run had begun are treated as
  * peg_pending_policy says. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n,
                                                        peg_error *reterr);
@@ -240,7 +240,7 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_store_bytes(peg_dispatch *dispatch,
 /* ---- from inside: telling. These emit events and store nothing --------------------------------
  */
 
-/* Adds to the message or thought of that id, over all iterations. PEG_ESTATE (E_STREAM_COMPLETE)
+/* Adds to the message or thought of that id, over all iterations. PEG_ESTATE (E_WRONG_STATE)
  * after it was completed. */
 PEG_API PEG_MUST_USE peg_status peg_dispatch_report_message(peg_dispatch *dispatch, peg_str id,
                                                             peg_str delta, bool is_complete,

@@ -31,8 +31,8 @@ PEG_API PEG_MUST_USE peg_status peg_stepper_new(int64_t max_wait_ms, peg_stepper
 PEG_API peg_stepper *peg_stepper_ref(peg_stepper *steps);
 PEG_API peg_stepper *peg_stepper_unref(peg_stepper *steps);
 
-/* Silent if it is enabled already. PEG_EINVAL (E_STEP_SESSION) for an id that is not 1 to 256 bytes
- * of UTF-8, PEG_ELIMIT (E_STEPS_FULL) beyond 10,000 sessions, PEG_ENOMEM. */
+/* Silent if it is enabled already. PEG_EINVAL (E_INVALID_ARGUMENT) for an id that is not 1 to 256
+ * bytes of UTF-8, PEG_ELIMIT (E_STEPS_FULL) beyond 10,000 sessions, PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_stepper_enable(peg_stepper *steps, peg_str session_id,
                                                    peg_error *reterr);
 /* Also lets its pauses go on. After this returns, none is waiting and none will. */
@@ -49,7 +49,7 @@ typedef struct peg_pause_info {
 } peg_pause_info;
 
 /* Lets a pause go on. PEG_ENOTFOUND (E_STEP_PAUSE) if there is none (any more), PEG_EINVAL
- * (E_STEP_DECISION); ret_info may be NULL. */
+ * (E_INVALID_ARGUMENT); ret_info may be NULL. */
 PEG_API peg_status peg_stepper_continue(peg_stepper *steps, const char *pause_id,
                                         peg_step_decision decision, peg_pause_info *ret_info,
                                         peg_error *reterr);

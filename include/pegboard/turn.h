@@ -105,7 +105,8 @@ PEG_API peg_turn *peg_turn_free(peg_turn *turn);
 
 /* What it is kept under: a UUID from peg_turn_new() on. */
 PEG_API peg_str peg_turn_id(const peg_turn *turn);
-/* At most 256 bytes of UTF-8, perhaps none; PEG_EINVAL (E_TURN_ID), PEG_ESTATE, PEG_ENOMEM. */
+/* At most 256 bytes of UTF-8, perhaps none; PEG_EINVAL (E_INVALID_ARGUMENT), PEG_ESTATE,
+ * PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_turn_set_id(peg_turn *turn, peg_str id, peg_error *reterr);
 
 PEG_API size_t peg_turn_len(const peg_turn *turn);
@@ -128,7 +129,7 @@ PEG_API size_t peg_turn_next_new(const peg_turn *turn, const peg_turn *baseline,
  * changes nothing and is returned as it is. Each takes its own reference. PEG_ESTATE (E_TURN_BUSY)
  * from within a function of the storage, and while a dispatch works on a copy of the turn.
  */
-/* At the end. PEG_EEXISTS (E_BLOCK_ID_TAKEN), PEG_ELIMIT (E_TURN_TOO_LONG), PEG_ENOMEM;
+/* At the end. PEG_EEXISTS (E_BLOCK_ID_TAKEN), PEG_ELIMIT (E_TURN_TOO_LARGE), PEG_ENOMEM;
  * PEG_EEXISTS (E_ARTIFACT_ID_COLLISION): an artifact that a host put there and a result have one
  * handle. Of two results with an artifact and one handle, as runs that did not know each other
  * leave them, the later one is added as a copy whose record has another handle. */

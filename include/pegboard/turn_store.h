@@ -47,8 +47,9 @@ PEG_API peg_turn_store *peg_turn_store_unref(peg_turn_store *store);
 PEG_API void peg_turn_store_set_kinds(peg_turn_store *store, const peg_artifact_kind *const *kinds,
                                       size_t n_kinds);
 
-/* Keeps the turn under its id, in the place of what was there. PEG_EINVAL (E_TURN_ID) if it has
- * none, E_TURN_PHASE; PEG_EIO (E_TURN_STORE), PEG_ELIMIT, PEG_ENOMEM. phase is kept with it. */
+/* Keeps the turn under its id, in the place of what was there. PEG_EINVAL (E_INVALID_ARGUMENT) if
+ * it has none, or the phase is none; PEG_EIO (E_TURN_STORE), PEG_ELIMIT, PEG_ENOMEM. phase is kept
+ * with it. */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_save(peg_turn_store *store, const peg_turn *turn,
                                                     peg_phase phase, peg_error *reterr);
 /* *ret_turn is NULL if there is none. ret_phase (may be NULL): how far it had come. Larger bytes

@@ -322,7 +322,7 @@ peg_status peg_bag_with_built(peg_bag *bag, const peg_key *key, peg_json_builder
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return peg__fail_because(reterr, PEG_EINVAL, "E_KEY_NOT_SERIALIZABLE", &why,
+        return peg__fail_because(reterr, PEG_EINVAL, "E_KEY_VALUE", &why,
                                  "%s: the value for '%s' is not serializable",
                                  peg__bag_kind_name(key->bag), key->id);
     return with_doc(bag, key, doc, ret_bag, reterr);
@@ -334,7 +334,7 @@ peg_status peg_bag_with(peg_bag *bag, const peg_key *key, const peg_json *value,
     peg_json_builder *b;
 
     if (!value)
-        return peg__fail(reterr, PEG_EINVAL, "E_KEY_NOT_SERIALIZABLE",
+        return peg__fail(reterr, PEG_EINVAL, "E_KEY_VALUE",
                          "'%.64s': there is no value: give one, or take the key out",
                          key && key->id ? key->id : "");
     b = peg_json_builder_new();

@@ -392,7 +392,7 @@ static peg_status check_new(const peg_turn *turn, const peg_block *block, peg_er
                          "the turn has a block with id '%.*s': use peg_turn_put() to replace it",
                          SHOWN(id));
     if (peg_turn_len(turn) >= PEG_LIMIT_TURN_BLOCKS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
+        return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
                          "the turn has %d blocks already (PEG_LIMIT_TURN_BLOCKS): begin another",
                          PEG_LIMIT_TURN_BLOCKS);
     return PEG_OK;

@@ -84,7 +84,7 @@ TEST(file_store_refuses_directories_that_are_not_safe)
     CHECK_INT(symlink(w.directory, link_path), 0);
     close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 
-    check_not_opened(link_path, "is a link");
+    check_not_opened(link_path, "it is a link");
     check_not_opened(file, "cannot be opened");
     check_not_opened("/tmp/peg-no-such-parent/spool", "cannot be made");
     CHECK_INT(chmod(w.directory, 0770), 0);

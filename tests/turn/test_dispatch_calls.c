@@ -203,7 +203,7 @@ static void run_calls_here(peg_call *call, const peg_json *args, void *user)
 
     (void)args;
     CHECK_INT(peg_dispatch_run_calls(s->user, NULL, &error), PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_CALLS_RUNNING");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     note(s, "refused ");
     peg_call_reply(call, peg_cstr("done"));
 }

@@ -24,7 +24,7 @@ static peg_status tell(struct stage *stage, peg_dispatch *dispatch, peg_error *r
         return status;
     CHECK_INT(peg_dispatch_report_message(dispatch, peg_cstr("m"), peg_cstr("!"), true, &error),
               PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_STREAM_COMPLETE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     return PEG_OK;
 }
 
@@ -112,7 +112,7 @@ static peg_status tell_call(struct stage *stage, peg_dispatch *dispatch, peg_err
     CHECK_INT(
         peg_dispatch_report_tool_call(dispatch, id, peg_cstr(""), peg_cstr(""), record, &error),
         PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_STREAM_COMPLETE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     peg_record_unref(record);
     return PEG_OK;
 }
@@ -205,7 +205,7 @@ TEST(bytes_are_media_or_something_retrieved)
     opened(&s)->act = store_wrongly;
     CHECK_INT(stage_run(&s), PEG_OK);
 
-    CHECK_STR(peg__str(s.outcome.error.cause), "E_STORAGE_BYTES");
+    CHECK_STR(peg__str(s.outcome.error.cause), "E_INVALID_ARGUMENT");
     stage_close(&s);
 }
 

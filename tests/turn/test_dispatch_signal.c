@@ -14,7 +14,7 @@ static peg_status signal_twice(struct stage *stage, peg_dispatch *dispatch, peg_
     CHECK(!peg_dispatch_is_signalled(dispatch));
     CHECK_INT(peg_dispatch_ack(dispatch, reterr), PEG_OK);
     CHECK_INT(peg_dispatch_nack(dispatch, NULL, &second), PEG_ESTATE);
-    CHECK_STR(peg__str(second.code), "E_DISPATCH_SIGNALLED");
+    CHECK_STR(peg__str(second.code), "E_WRONG_STATE");
     CHECK_INT(peg_dispatch_ack(dispatch, &second), PEG_ESTATE);
     CHECK(peg_dispatch_is_acked(dispatch));
     CHECK(!peg_dispatch_nack_error(dispatch));

@@ -215,7 +215,7 @@ TEST(pipeline_runs_the_rest_of_a_middleware_once)
     CHECK_INT(RUN(&onion, &error, TWICE, WRAP), PEG__PIPELINE_FAILED);
 
     CHECK_INT(error.status, PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_TWICE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     CHECK_STR(trace(&onion), "+A +B -B -A ");
 }
 
@@ -225,11 +225,11 @@ TEST(pipeline_refuses_to_run_the_rest_of_a_middleware_that_has_returned)
     peg_error error;
 
     CHECK_INT(RUN(&onion, &error, RUN_KEPT, KEEP, WRAP), PEG__PIPELINE_FAILED);
-    CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_LATE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     CHECK_STR(trace(&onion), "+A +B ");
 
     CHECK_INT(peg_middleware_run_next(onion.kept, &error), PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_PIPELINE_NEXT_LATE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     CHECK_STR(trace(&onion), "+A +B ");
 }
 
@@ -379,6 +379,6 @@ TEST(pipeline_takes_as_many_middlewares_as_the_limit_says)
     CHECK_INT(run(&onion, PEG_LIMIT_MIDDLEWARES + 1, &error), PEG__PIPELINE_FAILED);
 
     CHECK_INT(error.status, PEG_ELIMIT);
-    CHECK_STR(peg__str(error.code), "E_PIPELINE_TOO_LONG");
+    CHECK_STR(peg__str(error.code), "E_INVALID_TURN_RUNNER_CONFIG");
     CHECK(strstr(error.message, "PEG_LIMIT_MIDDLEWARES") != NULL);
 }

@@ -283,7 +283,7 @@ TEST(continue_refuses_a_decision_that_there_is_not)
     CHECK_INT(peg_stepper_continue(w.steps, r.pause_id, (peg_step_decision)7, NULL, &error),
               PEG_EINVAL);
 
-    CHECK_STR(peg_cstr(error.code), "E_STEP_DECISION");
+    CHECK_STR(peg_cstr(error.code), "E_INVALID_ARGUMENT");
     CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
     peg_stepper_disable(w.steps, peg_cstr("mine"));
     CHECK_INT(join(&r), PEG_OK);
@@ -527,7 +527,7 @@ static void check_refused(struct world *w, peg_str id)
     peg_error error;
 
     CHECK_INT(peg_stepper_enable(w->steps, id, &error), PEG_EINVAL);
-    CHECK_STR(peg_cstr(error.code), "E_STEP_SESSION");
+    CHECK_STR(peg_cstr(error.code), "E_INVALID_ARGUMENT");
     CHECK(!peg_stepper_is_enabled(w->steps, id));
 }
 

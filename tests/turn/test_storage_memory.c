@@ -223,7 +223,7 @@ TEST(memory_storage_refuses_bytes_of_no_kind_or_name)
     CHECK_INT(
         ops.store_bytes(ops.user, NULL, "../etc", peg__str("m"), peg__str("1"), &reader, &error),
         PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_STORAGE_BYTES");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     CHECK_INT(ops.store_bytes(ops.user, NULL, "media", peg__str(""), peg__str("1"), &reader, NULL),
               PEG_EINVAL);
     CHECK_INT(ops.store_bytes(ops.user, NULL, "media", peg__strn(long_id, sizeof(long_id)),

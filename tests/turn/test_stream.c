@@ -146,7 +146,7 @@ TEST(stream_that_is_complete_takes_no_more)
     CHECK_INT(message(&w, "m", "a", true), PEG_OK);
 
     CHECK_INT(tell(&w, PEG_EVENT_MESSAGE, "m", "b", false, &error), PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_STREAM_COMPLETE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     CHECK_INT(message(&w, "m", "", true), PEG_ESTATE);
     CHECK_INT(w.n_events, 1);
 }
@@ -196,7 +196,7 @@ TEST(stream_refuses_ids_that_cannot_be)
     peg_error error;
 
     CHECK_INT(tell(&w, PEG_EVENT_MESSAGE, "", "x", false, &error), PEG_EINVAL);
-    CHECK_STR(peg__str(error.code), "E_STREAM_ID");
+    CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     memset(id, 'i', sizeof(id) - 1);
     id[sizeof(id) - 1] = '\0';
     CHECK_INT(message(&w, id, "x", false), PEG_EINVAL);
@@ -272,11 +272,11 @@ TEST(stream_announces_a_call_once_and_completes_it_once)
     CHECK_STR(peg__str(w.checksum), peg_record_checksum(record));
     CHECK(!w.last.u.tool_call.record);
     CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1")), &error), PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_STREAM_ANNOUNCED");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     peg_clock_manual_advance(w.clock, 7);
     CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), NULL), PEG_OK);
     CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), &error), PEG_ESTATE);
-    CHECK_STR(peg__str(error.code), "E_STREAM_COMPLETE");
+    CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1")), NULL), PEG_ESTATE);
 
     CHECK_STR(trace(&w), "call c1 look {\"x\":1}; call c1 look {\"x\":1} done; ");

@@ -167,7 +167,7 @@ TEST(a_file_of_too_many_blocks_is_refused)
         len += sizeof(block) - 1;
     }
     strcpy(text + len - 1, "]}");
-    check_limit(text, NULL, "E_TURN_TOO_LONG");
+    check_limit(text, NULL, "E_TURN_TOO_LARGE");
     free(text);
 }
 
@@ -210,7 +210,7 @@ TEST(a_value_that_could_not_be_read_back_is_not_written)
     CHECK_INT(peg_json_parse(peg_cstr(text), &deep, &doc, NULL), PEG_OK);
     CHECK_INT(peg_turn_from_json(peg_json_root(doc), NULL, &turn, NULL), PEG_OK);
     CHECK_STATUS(peg_turn_write(turn, NULL, &written, NULL, &error), PEG_ELIMIT, error);
-    CHECK_STR(peg_cstr(error.code), "E_TURN_TOO_DEEP");
+    CHECK_STR(peg_cstr(error.code), "E_TURN_TOO_LARGE");
     CHECK(!written);
     peg_turn_free(turn);
     peg_json_doc_free(doc);

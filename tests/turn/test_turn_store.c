@@ -149,7 +149,7 @@ STORE_TEST(a_turn_without_an_id_is_refused)
     peg_error error;
 
     CHECK_INT(peg_turn_store_save(w->store, turn, PEG_PHASE_FINAL, &error), PEG_EINVAL);
-    CHECK_STR(peg_cstr(error.code), "E_TURN_ID");
+    CHECK_STR(peg_cstr(error.code), "E_INVALID_ARGUMENT");
 }
 
 STORE_TEST(a_phase_that_there_is_not_is_refused)
@@ -158,7 +158,7 @@ STORE_TEST(a_phase_that_there_is_not_is_refused)
     peg_error error;
 
     CHECK_INT(peg_turn_store_save(w->store, turn, PEG_N_PHASES, &error), PEG_EINVAL);
-    CHECK_STR(peg_cstr(error.code), "E_TURN_PHASE");
+    CHECK_STR(peg_cstr(error.code), "E_INVALID_ARGUMENT");
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -124,21 +125,6 @@ struct new_file {
     char name[NEW_NAME];
 };
 
-static bool write_all(int fd, peg_str bytes)
-{
-    size_t done = 0;
-
-    while (done < bytes.len) {
-        const ssize_t n = write(fd, bytes.ptr + done, bytes.len - done);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0)
-            done += (size_t)n;
-    }
-    return true;
-}
-
 /* Keeps errno, so that what went wrong before can still be told. */
 static void drop_name(const struct file_store *store, const char *name)
 {
@@ -161,7 +147,7 @@ static peg_status write_new(const struct file_store *store, peg_str bytes,
                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file.fd < 0)
         return fail_in_store(store, "a file cannot be made", reterr);
-    if (write_all(file.fd, bytes) && fsync(file.fd) == 0) {
+    if (peg__file_write_all(file.fd, bytes) && fsync(file.fd) == 0) {
         *ret_file = file;
         return PEG_OK;
     }
@@ -295,75 +281,6 @@ static peg_status remove_key(void *user, peg_str key, bool *ret_was_there, peg_e
 
 /* ---- opening the directory --------------------------------------------------------------- */
 
-static peg_status fail_to_open(const char *path, const char *what, peg_error *reterr)
-{
-    return peg__fail(reterr, PEG_EIO, "E_FILE", "spool directory '%.128s' %s: %m", path, what);
-}
-
-/* A directory that was just made is lost in a crash unless its parent is on the disk too. */
-static bool sync_parent(int directory)
-{
-    const int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is_done;
-
-    if (parent < 0)
-        return false;
-    is_done = fsync(parent) == 0;
-    close(parent);
-    return is_done;
-}
-
-/* Whoever may write into the directory may put other bytes behind our keys. */
-static peg_status check_owner(int directory, const char *path, peg_error *reterr)
-{
-    struct stat about;
-
-    if (fstat(directory, &about) != 0)
-        return fail_to_open(path, "cannot be opened", reterr);
-    if (about.st_uid != geteuid())
-        return peg__fail(reterr, PEG_EIO, "E_FILE",
-                         "spool directory '%.128s' belongs to another user; choose one of your own",
-                         path);
-    if (about.st_mode & (S_IWGRP | S_IWOTH))
-        return peg__fail(reterr, PEG_EIO, "E_FILE",
-                         "spool directory '%.128s' can be written to by others; make it mode 0700",
-                         path);
-    return PEG_OK;
-}
-
-static peg_status open_directory(const char *path, int *ret_directory, peg_error *reterr)
-{
-    const bool is_new = mkdir(path, 0700) == 0;
-    peg_status status;
-    int directory;
-
-    if (!is_new && errno != EEXIST)
-        return fail_to_open(path, "cannot be made", reterr);
-    directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (directory < 0)
-        return fail_to_open(path, "cannot be opened, or is a link", reterr);
-    if (is_new && !sync_parent(directory))
-        status = fail_to_open(path, "cannot be made to last", reterr);
-    else
-        status = check_owner(directory, path, reterr);
-    if (status) {
-        close(directory);
-        return status;
-    }
-    *ret_directory = directory;
-    return PEG_OK;
-}
-
-static bool lock_directory(int directory, int how)
-{
-    int result;
-
-    do
-        result = flock(directory, how);
-    while (result != 0 && errno == EINTR);
-    return result == 0;
-}
-
 static void look_at(struct file_store *store, const char *name, bool is_alone)
 {
     const size_t prefix = strlen(NEW_PREFIX);
@@ -412,13 +329,13 @@ static peg_status start_store(struct file_store *store, peg_spool_store **ret_st
 {
     const peg_spool_ops ops = {
         .write = write_key, .read = read_key, .remove = remove_key, .free = free_store};
-    const bool is_alone = lock_directory(store->directory, LOCK_EX | LOCK_NB);
+    const bool is_alone = peg__directory_lock(store->directory, LOCK_EX | LOCK_NB);
     peg_status status = look_around(store, is_alone, reterr);
 
     if (status)
         return status;
     /* Where the file system knows no locks, nobody is ever alone. */
-    lock_directory(store->directory, LOCK_SH);
+    peg__directory_lock(store->directory, LOCK_SH);
     return peg__spool_store_new(&ops, NULL, store, ret_store, reterr);
 }
 
@@ -438,7 +355,7 @@ peg_status peg_spool_file_new(const char *directory, size_t max_bytes, peg_spool
     *store = (struct file_store){.max_bytes = max_bytes ? max_bytes : PEG_LIMIT_SPOOL_BYTES,
                                  .lock = PTHREAD_MUTEX_INITIALIZER};
     memcpy(store->path, directory, size);
-    status = open_directory(directory, &store->directory, reterr);
+    status = peg__directory_open(directory, "spool directory", "E_FILE", &store->directory, reterr);
     if (status) {
         peg__free(store);
         return status;

@@ -200,7 +200,7 @@ peg_status peg__bag_write(const peg_bag *bag, peg_json_builder *b, peg_error *re
     return status;
 }
 
-static void add_string(peg_json_builder *b, const char *name, peg_str text)
+static void add_string_member(peg_json_builder *b, const char *name, peg_str text)
 {
     if (!text.len)
         return;
@@ -243,9 +243,9 @@ peg_status peg__block_write(const struct peg__block_write *how, const peg_block 
     if (how->calls && kind == PEG_BLOCK_CALL && peg__call_match_add(how->calls, block))
         return peg__fail_nomem(reterr);
     peg_json_open_object(b);
-    add_string(b, "id", peg_block_id(block));
-    add_string(b, "kind", kept_or(members, "kind", kind_names[kind].kind));
-    add_string(b, "role", kept_or(members, "role", kind_names[kind].role));
+    add_string_member(b, "id", peg_block_id(block));
+    add_string_member(b, "kind", kept_or(members, "kind", kind_names[kind].kind));
+    add_string_member(b, "role", kept_or(members, "role", kind_names[kind].role));
     status = write_payload(how, block, members, b, reterr);
     if (!status && peg_bag_len(metadata)) {
         peg_json_add_key(b, peg__str("metadata"));
@@ -507,8 +507,8 @@ static peg_status keep_members(struct reading *r)
     b = peg_json_builder_new();
     peg_json_open_object(b);
     if (r->is_foreign)
-        add_string(b, "kind", r->kind_text);
-    add_string(b, "role", r->kept_role);
+        add_string_member(b, "kind", r->kind_text);
+    add_string_member(b, "role", r->kept_role);
     if (keeps_rest) {
         peg_json_add_key(b, peg__str("payload"));
         peg_json_open_object(b);
@@ -597,7 +597,7 @@ static void find_member_place(const struct reading *r, const char *field, char a
         snprintf(at, PEG__IN_AT, "/%s", ours ? ours : "payload");
 }
 
-static peg_status make_block(struct reading *r, peg_block **ret_block)
+static peg_status make_read_block(struct reading *r, peg_block **ret_block)
 {
     const struct peg__block_origin origin = {
         .members = r->members ? peg_json_root(r->members) : NULL, .has_no_time = true};
@@ -630,7 +630,7 @@ static peg_status read_block(struct reading *r, peg_block **ret_block)
     if (status || (status = read_role(r)) || (status = read_metadata(r)) ||
         (status = keep_payload(r)) || (status = keep_members(r)))
         return status;
-    return make_block(r, ret_block);
+    return make_read_block(r, ret_block);
 }
 
 peg_status peg__block_read(const struct peg__block_read *how, const peg_json *value, peg_str id,

@@ -12,7 +12,7 @@
 
 static peg_status fail(peg_error *reterr, const char *why)
 {
-    return peg__fail(reterr, PEG_EPARSE, "E_DATA_URL",
+    return peg__fail(reterr, PEG_EPARSE, "E_TURN_FORMAT",
                      "the data: URL %s: write data:TYPE;base64,BYTES", why);
 }
 

@@ -101,7 +101,7 @@ peg_status peg__key_check_bag(const peg_key *key, peg_bag_kind kind, peg_error *
 
     if (status || key->bag == kind)
         return status;
-    return peg__fail(reterr, PEG_EINVAL, "E_KEY_BAG",
+    return peg__fail(reterr, PEG_EINVAL, "E_KEY",
                      "'%.64s' is a key of %s and was used on %s: use it where it belongs", key->id,
                      peg__bag_kind_name(key->bag), peg__bag_kind_name(kind));
 }

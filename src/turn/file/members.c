@@ -14,7 +14,7 @@
 
 /* ---- gathering ------------------------------------------------------------------- */
 
-static void add_field(struct peg__fields *fields, const struct peg__field *field)
+static void append_field(struct peg__fields *fields, const struct peg__field *field)
 {
     if (!PEG__RESERVE(fields->items, fields->n + 1, fields->capacity)) {
         fields->is_out_of_memory = true;
@@ -25,8 +25,9 @@ static void add_field(struct peg__fields *fields, const struct peg__field *field
 
 void peg__fields_string(struct peg__fields *fields, const char *name, peg_str string)
 {
-    add_field(fields, &(const struct peg__field){
-                          .name = peg__str(name), .type = PEG__FIELD_STRING, .u.string = string});
+    append_field(fields, &(const struct peg__field){.name = peg__str(name),
+                                                    .type = PEG__FIELD_STRING,
+                                                    .u.string = string});
 }
 
 void peg__fields_text(struct peg__fields *fields, const char *name, peg_str string)
@@ -42,8 +43,8 @@ void peg__fields_null(struct peg__fields *fields, const char *name)
 
 void peg__fields_json(struct peg__fields *fields, const char *name, const peg_json *value)
 {
-    add_field(fields, &(const struct peg__field){
-                          .name = peg__str(name), .type = PEG__FIELD_JSON, .u.json = value});
+    append_field(fields, &(const struct peg__field){
+                             .name = peg__str(name), .type = PEG__FIELD_JSON, .u.json = value});
 }
 
 void peg__fields_member(struct peg__fields *fields, const peg_json *key, size_t n_before)
@@ -57,15 +58,15 @@ void peg__fields_member(struct peg__fields *fields, const peg_json *key, size_t 
             return;
         }
     }
-    add_field(fields, &field);
+    append_field(fields, &field);
 }
 
 void peg__fields_made(struct peg__fields *fields, const char *name, peg__field_fn make,
                       const void *self)
 {
-    add_field(fields, &(const struct peg__field){.name = peg__str(name),
-                                                 .type = PEG__FIELD_MADE,
-                                                 .u.made = {.make = make, .self = self}});
+    append_field(fields, &(const struct peg__field){.name = peg__str(name),
+                                                    .type = PEG__FIELD_MADE,
+                                                    .u.made = {.make = make, .self = self}});
 }
 
 void peg__fields_members(struct peg__fields *fields, const peg_json *object)
@@ -434,7 +435,7 @@ const char *peg__member_of_field(const struct peg__member *table, const char *fi
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static void read_value(struct peg__in *in, const struct peg__member *member, void *into)
+static void read_plain_value(struct peg__in *in, const struct peg__member *member, void *into)
 {
     const char *text;
     const peg_json *truth;
@@ -473,7 +474,7 @@ static void read_value(struct peg__in *in, const struct peg__member *member, voi
 void peg__members_read(struct peg__in *in, const struct peg__member *table, void *def)
 {
     for (; table->name && !in->status; table++)
-        read_value(in, table, (char *)def + table->offset);
+        read_plain_value(in, table, (char *)def + table->offset);
 }
 
 /* False if it is left out. */
@@ -520,6 +521,6 @@ void peg__members_write(const struct peg__member *table, const void *def,
                                    .type = PEG__FIELD_STRING};
 
         if (describe_value(table, (const char *)def + table->offset, &field))
-            add_field(fields, &field);
+            append_field(fields, &field);
     }
 }

@@ -109,7 +109,7 @@ bool peg__result_has_rest(const peg_json *payload, const peg_turn_read_options *
            peg__artifact_has_rest(holds.artifact, options) || peg__media_has_rest(payload, false);
 }
 
-static void copy_value(const char *name, const peg_json *value, peg_json_builder *b)
+static void copy_kept_value(const char *name, const peg_json *value, peg_json_builder *b)
 {
     peg_json_add_key(b, peg__str(name));
     peg_json_add_copy(b, value);
@@ -121,11 +121,11 @@ void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options 
     const struct holds holds = inspect_payload(payload);
 
     if (is_result_kept(&holds))
-        copy_value("result", holds.result, b);
+        copy_kept_value("result", holds.result, b);
     if (is_error_kept(&holds))
-        copy_value("error", holds.error, b);
+        copy_kept_value("error", holds.error, b);
     if (artifact_kept(payload, &holds)) {
-        copy_value("artifact", artifact_kept(payload, &holds), b);
+        copy_kept_value("artifact", artifact_kept(payload, &holds), b);
     } else if (peg__artifact_has_rest(holds.artifact, options)) {
         peg_json_add_key(b, peg__str("artifact"));
         peg__artifact_copy_rest(holds.artifact, options, b);
@@ -180,7 +180,7 @@ static void find_call(struct making *m, peg_str id)
         def->tool = expected_name(m->call);
 }
 
-static peg_status read_args(struct making *m)
+static peg_status read_call_args(struct making *m)
 {
     peg_str args;
 
@@ -352,7 +352,7 @@ peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *p
         drop_claims(&m.def);
     if (!payload->status)
         find_call(&m, id);
-    if (!payload->status && !read_args(&m) && !read_answer(&m, id) && !read_replay(&m) &&
+    if (!payload->status && !read_call_args(&m) && !read_answer(&m, id) && !read_replay(&m) &&
         (m.def.nonce || !make_nonce(&m, id)) && !make_record(&m, ret_record) && how->calls)
         peg__call_match_answer(how->calls, m.def.key);
     making_free(&m);

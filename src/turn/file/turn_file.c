@@ -213,7 +213,7 @@ static peg_status read_blocks(struct reading *r, const peg_json *blocks)
     peg_status status;
 
     if (peg_json_len(blocks) > PEG_LIMIT_TURN_BLOCKS) {
-        peg__fail(r->reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
+        peg__fail(r->reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
                   "the turn has more than %d blocks (PEG_LIMIT_TURN_BLOCKS)",
                   PEG_LIMIT_TURN_BLOCKS);
         peg__error_where(r->reterr, peg__str("/blocks"));
@@ -460,7 +460,7 @@ static peg_status check_depth(const peg_json *root, peg_error *reterr)
 {
     if (peg__json_depth(root, PEG_LIMIT_JSON_DEPTH) <= PEG_LIMIT_JSON_DEPTH)
         return PEG_OK;
-    return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_DEEP",
+    return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
                      "a value in the turn nests so deep that its file would have more than %d "
                      "levels (PEG_LIMIT_JSON_DEPTH); make it flatter",
                      PEG_LIMIT_JSON_DEPTH);

@@ -487,7 +487,7 @@ peg_status peg_dispatch_run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_err
 
     if (dispatch->is_running_calls)
         return peg__fail(
-            reterr, PEG_ESTATE, "E_CALLS_RUNNING",
+            reterr, PEG_ESTATE, "E_WRONG_STATE",
             "the calls of this dispatch are being run: let that come to its end first");
     dispatch->is_running_calls = true;
     status = run_calls(dispatch, ret_n, reterr);

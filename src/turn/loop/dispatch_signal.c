@@ -41,7 +41,7 @@ bool peg__dispatch_is_over(const peg_dispatch *dispatch)
 
 static peg_status refuse_second(const peg_dispatch *dispatch, peg_error *reterr)
 {
-    return peg__fail(reterr, PEG_ESTATE, "E_DISPATCH_SIGNALLED",
+    return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                      "dispatch %s was already ended by %s; ask peg_dispatch_is_signalled() first",
                      dispatch->id, peg_dispatch_is_acked(dispatch) ? "ack" : "nack");
 }
@@ -53,7 +53,7 @@ static void notify_ack(peg_dispatch *dispatch)
         const peg_status status = s->fn ? s->fn(s->user) : PEG_OK;
 
         if (status)
-            peg__log(PEG_LOG_WARN, "E_ACK_SUBSCRIBER",
+            peg__log(PEG_LOG_WARN, "E_CALLBACK",
                      "a subscriber to the ack of dispatch %s failed: %s", dispatch->id,
                      peg_status_name(status));
     }

@@ -90,9 +90,9 @@ struct peg__stream_part {
 
 /*
  * Adds to a message (PEG_EVENT_MESSAGE) or thought (PEG_EVENT_THOUGHT) and emits the event. On
- * failure nothing was added or emitted. PEG_ESTATE (E_STREAM_COMPLETE; E_STREAM_BUSY: from a sink
- * that hears of this very stream), PEG_EINVAL (E_STREAM_ID), PEG_ELIMIT (E_STREAM_TOO_LARGE),
- * PEG_ENOMEM.
+ * failure nothing was added or emitted. PEG_ESTATE (E_WRONG_STATE: it is complete,
+ * or a sink that receives this very stream calls), PEG_EINVAL (E_INVALID_ARGUMENT), PEG_ELIMIT
+ * (E_STREAM_TOO_LARGE), PEG_ENOMEM.
  */
 peg_status peg__streams_notify(struct peg__streams *streams, peg_ctx *ctx, peg_event_kind kind,
                                const struct peg__stream_part *part, peg_error *reterr);
@@ -114,7 +114,7 @@ struct peg__call_part {
 };
 
 /* Announces a call or completes it; what was not announced is announced first, so that there are
- * always two events. Errors as above, and PEG_ESTATE (E_STREAM_ANNOUNCED). */
+ * always two events. Errors as above, and PEG_ESTATE (E_WRONG_STATE). */
 peg_status peg__streams_notify_call(struct peg__streams *streams, peg_ctx *ctx,
                                     const struct peg__call_part *part, peg_error *reterr);
 

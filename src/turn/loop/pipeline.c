@@ -71,10 +71,10 @@ peg_status peg_middleware_run_next(peg_middleware_next *next, peg_error *reterr)
     peg_status status;
 
     if (!run)
-        return peg__fail(reterr, PEG_ESTATE, "E_PIPELINE_NEXT_LATE",
+        return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                          "the middleware that was given this has returned: run the rest before");
     if (next->was_run)
-        return peg__fail(reterr, PEG_ESTATE, "E_PIPELINE_NEXT_TWICE",
+        return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                          "the rest of the pipeline has been run: a middleware runs it once");
     next->was_run = true;
     status = walk(run, next->i);
@@ -94,7 +94,7 @@ enum peg__pipeline_end peg__pipeline_run(const struct peg__pipeline *pipeline, p
     peg_status status;
 
     if (pipeline->n_steps > PEG_LIMIT_MIDDLEWARES) {
-        peg__fail(reterr, PEG_ELIMIT, "E_PIPELINE_TOO_LONG",
+        peg__fail(reterr, PEG_ELIMIT, "E_INVALID_TURN_RUNNER_CONFIG",
                   "a pipeline has at most %d middlewares (PEG_LIMIT_MIDDLEWARES), not %zu",
                   PEG_LIMIT_MIDDLEWARES, pipeline->n_steps);
         return PEG__PIPELINE_FAILED;

@@ -138,7 +138,7 @@ static void check_tools(struct complaints *all, const peg_runner_config *config)
     }
 }
 
-static peg_status check_config(const peg_runner_config *config, peg_error *reterr)
+static peg_status check_runner_config(const peg_runner_config *config, peg_error *reterr)
 {
     struct complaints all = {.len = 0};
 
@@ -266,7 +266,7 @@ peg_status peg_runner_new(const peg_runner_config *config, peg_runner **ret_runn
 {
     PEG__READ_AS_OR_RETURN(config, &runner_layout, reterr);
     peg_runner *runner;
-    peg_status status = check_config(config, reterr);
+    peg_status status = check_runner_config(config, reterr);
 
     if (status)
         return status;

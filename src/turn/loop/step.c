@@ -128,7 +128,7 @@ peg_status peg_stepper_enable(peg_stepper *steps, peg_str session_id, peg_error 
     peg_status status;
 
     if (!is_session(session_id))
-        return peg__fail(reterr, PEG_EINVAL, "E_STEP_SESSION",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "a session cannot be gone through step by step: its id has to be 1 to %d "
                          "bytes of UTF-8 (PEG_LIMIT_ID_BYTES)",
                          PEG_LIMIT_ID_BYTES);
@@ -177,7 +177,7 @@ peg_status peg_stepper_continue(peg_stepper *steps, const char *pause_id,
 
     if (decision != PEG_STEP_CONTINUE && decision != PEG_STEP_SKIP_TOOLS &&
         decision != PEG_STEP_ABORT)
-        return peg__fail(reterr, PEG_EINVAL, "E_STEP_DECISION",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "a pause cannot go on with decision %d: see peg_step_decision",
                          (int)decision);
     pthread_mutex_lock(&steps->wait.lock);

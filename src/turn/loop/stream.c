@@ -65,7 +65,7 @@ void peg__streams_free(struct peg__streams *streams)
 static peg_status check_id(peg_str id, peg_error *reterr)
 {
     if (!id.len || id.len > PEG_LIMIT_CALL_ID_BYTES)
-        return peg__fail(reterr, PEG_EINVAL, "E_STREAM_ID",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "an id has 1 to %d bytes (PEG_LIMIT_CALL_ID_BYTES), not %zu",
                          PEG_LIMIT_CALL_ID_BYTES, id.len);
     return PEG_OK;
@@ -74,10 +74,10 @@ static peg_status check_id(peg_str id, peg_error *reterr)
 static peg_status check_open(bool is_complete, bool is_telling, peg_error *reterr)
 {
     if (is_complete)
-        return peg__fail(reterr, PEG_ESTATE, "E_STREAM_COMPLETE",
+        return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                          "what has this id was completed: use another id for what comes");
     if (is_telling)
-        return peg__fail(reterr, PEG_ESTATE, "E_STREAM_BUSY",
+        return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                          "an event of this very id is being heard: tell more after the sink has "
                          "returned");
     return PEG_OK;
@@ -397,7 +397,7 @@ peg_status peg__streams_notify_call(struct peg__streams *streams, peg_ctx *ctx,
     if (status)
         return status;
     if (call && !part->record)
-        return peg__fail(reterr, PEG_ESTATE, "E_STREAM_ANNOUNCED",
+        return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
                          "this call was announced: complete it with its record");
     if (!call)
         call = announce(streams, ctx, key, part, &status, reterr);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/id.h"
 #include "base/mem.h"
@@ -142,21 +143,6 @@ void peg__dir_unlock(struct peg__dir *dir, const char *name)
 /* ---- writing ----------------------------------------------------------------------------------
  */
 
-static bool write_all(int fd, peg_str bytes)
-{
-    size_t done = 0;
-
-    while (done < bytes.len) {
-        const ssize_t n = write(fd, bytes.ptr + done, bytes.len - done);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0)
-            done += (size_t)n;
-    }
-    return true;
-}
-
 /* All bytes in a new file and on the disk, or no file. */
 static peg_status write_new(struct peg__dir *dir, const char *file, peg_str bytes,
                             peg_error *reterr)
@@ -167,7 +153,7 @@ static peg_status write_new(struct peg__dir *dir, const char *file, peg_str byte
 
     if (fd < 0)
         return fail(dir, file, "cannot be made", reterr);
-    if (!write_all(fd, bytes) || fsync(fd) != 0)
+    if (!peg__file_write_all(fd, bytes) || fsync(fd) != 0)
         status = fail(dir, file, "cannot be written", reterr);
     if (close(fd) != 0 && !status)
         status = fail(dir, file, "cannot be written", reterr);
@@ -379,66 +365,6 @@ static peg_status fail_to_open(const char *path, const char *what, peg_error *re
     return peg__fail(reterr, PEG_EIO, "E_TURN_STORE", "turn store '%.128s' %s: %m", path, what);
 }
 
-/* A directory that was just made is lost in a crash unless its parent is on the disk too. */
-static bool sync_parent(int fd)
-{
-    const int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is_done;
-
-    if (parent < 0)
-        return false;
-    is_done = fsync(parent) == 0;
-    close(parent);
-    return is_done;
-}
-
-/* Whoever may write into the directory may put other turns there. */
-static peg_status check_owner(int fd, const char *path, peg_error *reterr)
-{
-    struct stat about;
-
-    if (fstat(fd, &about) != 0)
-        return fail_to_open(path, "cannot be opened", reterr);
-    if (about.st_uid != geteuid() || (about.st_mode & (S_IWGRP | S_IWOTH)))
-        return peg__fail(reterr, PEG_EIO, "E_TURN_STORE",
-                         "turn store '%.128s' can be written to by others: choose a directory of "
-                         "your own and make it mode 0700",
-                         path);
-    return PEG_OK;
-}
-
-static peg_status open_fd(const char *path, int *ret_fd, peg_error *reterr)
-{
-    const bool is_new = mkdir(path, 0700) == 0;
-    peg_status status;
-    int fd;
-
-    if (!is_new && errno != EEXIST)
-        return fail_to_open(path, "cannot be made", reterr);
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return fail_to_open(path, "is no directory that can be opened", reterr);
-    if (is_new && !sync_parent(fd))
-        status = fail_to_open(path, "cannot be made to last", reterr);
-    else
-        status = check_owner(fd, path, reterr);
-    if (status)
-        close(fd);
-    else
-        *ret_fd = fd;
-    return status;
-}
-
-static bool lock_directory(int fd, int how)
-{
-    int result;
-
-    do
-        result = flock(fd, how);
-    while (result != 0 && errno == EINTR);
-    return result == 0;
-}
-
 /* Nobody else uses the directory. */
 static peg_status clear_away(void *user, const char *file, peg_error *reterr)
 {
@@ -467,9 +393,9 @@ static peg_status start(struct peg__dir *dir, peg_error *reterr)
         openat(dir->fd, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
     if (dir->lock_fd < 0)
         return fail(dir, ".lock", "cannot be made", reterr);
-    if (lock_directory(dir->fd, LOCK_EX | LOCK_NB))
+    if (peg__directory_lock(dir->fd, LOCK_EX | LOCK_NB))
         status = each_entry(dir, ".", clear_away, dir, reterr);
-    if (!status && !lock_directory(dir->fd, LOCK_SH))
+    if (!status && !peg__directory_lock(dir->fd, LOCK_SH))
         status = fail(dir, ".", "cannot be locked", reterr);
     return status;
 }
@@ -495,7 +421,7 @@ peg_status peg__dir_open(const char *path, struct peg__dir **ret_dir, peg_error 
     peg_status status;
     int fd = -1;
 
-    status = open_fd(path, &fd, reterr);
+    status = peg__directory_open(path, "turn store", "E_TURN_STORE", &fd, reterr);
     if (status)
         return status;
     if (!realpath(path, absolute)) {

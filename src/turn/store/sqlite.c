@@ -66,7 +66,7 @@ static peg_status check_digests(const struct peg__buf *digests, peg_error *reter
     if (digests->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     return digests->status
-               ? peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LONG",
+               ? peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
                            "a turn takes %d blocks (PEG_LIMIT_TURN_BLOCKS)", PEG_LIMIT_TURN_BLOCKS)
                : PEG_OK;
 }

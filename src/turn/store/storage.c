@@ -74,7 +74,7 @@ peg_status peg__storage_store_bytes(const peg_turn *turn, const char *what, peg_
     peg_status status;
 
     if (!is_known_use(what) || !id.len)
-        return peg__fail(reterr, PEG_EINVAL, "E_STORAGE_BYTES",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "bytes are stored as \"media\" or \"retrieved\", under an id");
     if (!storage)
         return peg_reader_from_bytes(bytes, ret_reader, reterr);

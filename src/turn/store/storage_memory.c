@@ -287,7 +287,7 @@ static peg_status keep_bytes(void *user, peg_ctx *ctx, const char *what, peg_str
     peg_status status;
 
     if (!make_file_name(what, id, &name))
-        return peg__fail(reterr, PEG_EINVAL, "E_STORAGE_BYTES",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "bytes are kept as \"media\" or \"retrieved\" and by an id of 1 to %d "
                          "bytes (PEG_LIMIT_BLOCK_ID_BYTES)",
                          PEG_LIMIT_BLOCK_ID_BYTES);

@@ -88,11 +88,11 @@ static peg_status save_at(peg_turn_store *store, const peg_turn *turn, peg_phase
     peg_error why;
 
     if (info.id.len == 0)
-        return peg__fail(reterr, PEG_EINVAL, "E_TURN_ID",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "a turn without an id cannot be saved: give it one with "
                          "peg_turn_set_id()");
     if ((unsigned)phase >= PEG_N_PHASES)
-        return peg__fail(reterr, PEG_EINVAL, "E_TURN_PHASE", "%d is no phase: see peg_phase",
+        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "%d is no phase: see peg_phase",
                          (int)phase);
     /* A session id that is no string is none: the turn is kept all the same. */
     if (peg_turn_get_string(turn, &peg_key_session_id, &info.session_id, NULL) ||
