@@ -24,8 +24,8 @@
  * standard error, and standard output if that is text (with detects_json: if it does not begin like
  * an object or an array, and there is no output_schema). It never waits for that.
  *
- * Failures have a code as their cause: E_COMMAND_EXIT, E_COMMAND_SIGNAL, E_COMMAND_SPAWN (not
- * found, not allowed, no resources), E_COMMAND_OUTPUT, E_COMMAND_JSON, E_COMMAND_TIMEOUT,
+ * Failures have a code as their cause: E_COMMAND_EXIT (a status, or a signal), E_COMMAND_SPAWN (not
+ * found, not allowed, no resources), E_COMMAND_OUTPUT (too much, or no JSON), E_COMMAND_TIMEOUT,
  * E_COMMAND_CANCELED.
  *
  * The grace is real time. The deadline is one of the context's clock; a clock that is moved by hand

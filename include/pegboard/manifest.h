@@ -51,7 +51,7 @@ typedef struct peg_manifest peg_manifest;
  * peg_manifest_inspect(). */
 PEG_API PEG_MUST_USE peg_status peg_manifest_parse(peg_str text, const char *folder,
                                                    peg_manifest **ret_manifest, peg_error *reterr);
-/* The same from a file, whose folder it is. PEG_EIO (E_MANIFEST_FILE) too. */
+/* The same from a file, whose folder it is. PEG_EIO (E_MANIFEST) too. */
 PEG_API PEG_MUST_USE peg_status peg_manifest_read(const char *path, peg_manifest **ret_manifest,
                                                   peg_error *reterr);
 PEG_API peg_manifest *peg_manifest_free(peg_manifest *manifest);

@@ -124,7 +124,7 @@ typedef struct peg_provider_options {
 } peg_provider_options;
 #define PEG_PROVIDER_OPTIONS_INIT .size = sizeof(peg_provider_options)
 
-/* Connects to nothing yet. PEG_EINVAL (E_PROVIDER_OPTIONS, `where` names the field), PEG_EPARSE
+/* Connects to nothing yet. PEG_EINVAL (E_PROVIDER, `where` names the field), PEG_EPARSE
  * (E_ADDRESS), PEG_EIO (E_TLS_CONFIG), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_provider_new(peg_registry *registry,
                                                  const peg_provider_options *options,
@@ -137,8 +137,8 @@ PEG_API peg_provider *peg_provider_free(peg_provider *provider);
  */
 
 /* Starts its threads and attaches as soon as there is a gateway, however long that takes. Once.
- * PEG_ESTATE (E_PROVIDER_STARTED), PEG_EIO (E_PROVIDER_TOKEN: its token file cannot be read; or the
- * system refused a thread), PEG_EINVAL, PEG_ELIMIT (E_PROVIDER_TOKEN: it does not hold one token,
+ * PEG_ESTATE (E_PROVIDER), PEG_EIO (E_PROVIDER: its token file cannot be read; or the
+ * system refused a thread), PEG_EINVAL, PEG_ELIMIT (E_PROVIDER: it does not hold one token,
  * or has more than 8 KiB), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_provider *provider, peg_error *reterr);
 /* Any thread; async-signal-safe. The first one drains: no new calls, those that it has are
@@ -148,7 +148,7 @@ PEG_API void peg_provider_stop(peg_provider *provider);
  * (E_PROVIDER_DRAIN): it had to give calls up. PEG_EHOST (E_PROVIDER_REFUSED): the gateway refused
  * the toolset before it was ever attached, in the gateway's words; (E_PROVIDER_UNREGISTERED): the
  * toolset was unregistered while it was attached. PEG_ESTATE: it was not started, or
- * (E_PROVIDER_SIGNALS) another one handles signals. */
+ * (E_PROVIDER) another one handles signals. */
 PEG_API PEG_MUST_USE peg_status peg_provider_wait(peg_provider *provider, peg_error *reterr);
 /* All of that, with the errors of each. */
 PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
@@ -161,7 +161,7 @@ PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
 PEG_API void peg_provider_refresh(peg_provider *provider);
 
 /* Another description, version and tags of the toolset, NULL for none: offered as other tools are.
- * Any thread. PEG_EINVAL (E_PROVIDER_OPTIONS, `where` names the field), PEG_ENOMEM: nothing was
+ * Any thread. PEG_EINVAL (E_PROVIDER, `where` names the field), PEG_ENOMEM: nothing was
  * changed. */
 PEG_API PEG_MUST_USE peg_status peg_provider_describe(peg_provider *provider,
                                                       const char *description, const char *version,

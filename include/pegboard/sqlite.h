@@ -32,7 +32,7 @@ typedef peg_status (*peg_sqlite_fill_fn)(peg_sqlite_db *db, peg_ctx *ctx, void *
                                          peg_error *reterr);
 /* Statements with an end, no result; or one statement with values: a JSON array for its ?. Before
  * the tool reads, so anything goes. PEG_EIO (E_SQLITE), PEG_EEXISTS (E_SQLITE_CONSTRAINT),
- * PEG_EINVAL (E_SQLITE_PARAMS). */
+ * PEG_EINVAL (E_SQL_PARAMS). */
 PEG_API PEG_MUST_USE peg_status peg_sqlite_exec(peg_sqlite_db *db, const char *sql,
                                                 const peg_json *params, peg_error *reterr);
 
@@ -62,7 +62,7 @@ typedef struct peg_sqlite_def {
 #define PEG_SQLITE_DEF_INIT .size = sizeof(peg_sqlite_def)
 
 /* PEG_EINVAL (E_SQLITE_TOOL, `where` names the field), PEG_EIO (E_SQLITE): it cannot be opened or
- * is no database; PEG_ENOTFOUND (E_SQLITE_OBJECT): there is no such table or view. */
+ * is no database; PEG_ENOTFOUND (E_SQLITE_TOOL): there is no such table or view. */
 PEG_API PEG_MUST_USE peg_status peg_sqlite_tool_new(const peg_sqlite_def *def, peg_tool **ret_tool,
                                                     peg_error *reterr);
 /* One call gives an agent a view of a database: makes the tool and registers it. */

@@ -354,7 +354,7 @@ int cli_run_part(const struct cli_command *self, int argc, char **argv)
 
     if (id == CLI_STOP)
         return args.exit;
-    if (id == CLI_END)
+    if (id != CLI_OPERAND || !args.value)
         return cli_bad_use(self, "%s", self->needed);
     part = cli_find_part(self, args.value);
     if (!part)

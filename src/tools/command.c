@@ -138,7 +138,7 @@ static void fail_exited(peg_call *call, const struct command *command,
     peg__buf_printf(&out, "the command '%.256s' was ended by signal %d (SIG%s)", name,
                     result->number, abbreviation ? abbreviation : "?");
     add_tail(&out, result);
-    peg__call_fail_because(call, "E_COMMAND_SIGNAL", &out);
+    peg__call_fail_because(call, "E_COMMAND_EXIT", &out);
 }
 
 /* What we ended ourselves, or never began. */
@@ -181,7 +181,7 @@ static void fail_json(peg_call *call, const struct command *command, const peg_e
     peg__buf_printf(&out, "the command '%.256s' did not write %sJSON: line %u, column %u: %s",
                     command->program.argv[0], peg__json_is_duplicate(error) ? "usable " : "",
                     error->line, error->column, error->message);
-    peg__call_fail_because(call, "E_COMMAND_JSON", &out);
+    peg__call_fail_because(call, "E_COMMAND_OUTPUT", &out);
 }
 
 static void reply_json(peg_call *call, const struct command *command, peg_str output)
@@ -332,11 +332,9 @@ static peg_status check_string_list(const char *const *strings, const char *wher
     for (size_t i = 0; strings[i]; i++) {
         bytes += strnlen(strings[i], PEG_LIMIT_COMMAND_BYTES) + 1;
         if (i >= PEG_LIMIT_COMMAND_ARGS)
-            return reject_command(reterr, where,
-                                  "there are more words than PEG_LIMIT_COMMAND_ARGS (4096)");
+            return reject_command(reterr, where, "there are more than 4,096 arguments");
         if (bytes > PEG_LIMIT_COMMAND_BYTES)
-            return reject_command(reterr, where,
-                                  "it is longer than PEG_LIMIT_COMMAND_BYTES (1 MiB)");
+            return reject_command(reterr, where, "it is longer than 1 MiB");
     }
     return PEG_OK;
 }
@@ -372,15 +370,13 @@ static peg_status check_command_def(const peg_command_def *def, peg_error *reter
     if (def->grace_ms < 0 || def->grace_ms > PEG_LIMIT_COMMAND_GRACE_MAX_MS)
         return reject_command(reterr, "/grace_ms", "it is between 0 and 600,000");
     if (def->max_output > PEG_LIMIT_TEXT_BYTES)
-        return reject_command(reterr, "/max_output",
-                              "it is at most 256 MiB (PEG_LIMIT_TEXT_BYTES)");
+        return reject_command(reterr, "/max_output", "it is at most 256 MiB");
     if (def->answers_json && def->detects_json)
         return reject_command(reterr, "/detects_json",
                               "its output is JSON already; set one of them");
     if (def->max_memory &&
         (def->max_memory >> 20 < 1 || def->max_memory >> 20 > PEG_LIMIT_COMMAND_MEMORY_MIB))
-        return reject_command(reterr, "/max_memory",
-                              "it is between 1 MiB and 1 TiB (PEG_LIMIT_COMMAND_MEMORY_MIB)");
+        return reject_command(reterr, "/max_memory", "it is between 1 MiB and 1 TiB");
     status = check_string_list(def->argv, "/argv", reterr);
     if (!status && def->env)
         status = check_env(def->env, reterr);

@@ -118,7 +118,7 @@ static void finish_stream(struct peg__output_relay *relay, struct peg__output_st
         send_text(relay, stream, &text, stream->n_held);
 }
 
-/* ---- what is told -------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------- */
 
 enum peg__output_kind peg__output_kind_of(peg_str output)
 {

@@ -56,14 +56,14 @@ void peg__close(int *fd);
  * orphans, and ended with it. The library does not do so by itself: orphans of a host that are
  * none of ours would become its children, and it would have to wait for them.
  *
- * An orphan is told from that of another command by PEGBOARD_COMMAND_ID, which each command then
- * finds in its environment and hands on. One that has none is this command's if it began after
+ * An orphan is told apart from those of other commands by PEGBOARD_COMMAND_ID, which each command
+ * then finds in its environment and hands on. One that has none is this command's if it began after
  * it, and no other command runs.
  */
 
 enum { PEG__COMMAND_ID_TEXT = 64 };
 
-/* A command that runs and its descendants. All of the below do nothing where nobody has adopted. */
+/* A command that runs and its descendants. All of the below do nothing without adoption. */
 struct peg__family {
     pid_t root;                    /* the command, until it has been waited for; 0: none */
     char id[PEG__COMMAND_ID_TEXT]; /* "PEGBOARD_COMMAND_ID=..."; "": not adopted */
@@ -106,7 +106,7 @@ struct peg__process_def {
     peg_str input;
     size_t max_output; /* bytes of standard output */
     int64_t grace_ms;
-    /* Hears what it writes as it comes, on the thread that runs it; must not block. NULL: nobody.
+    /* Receives its output as it comes, on the thread that runs it; must not block. NULL: none.
      * Of standard output only what goes into the result. */
     void (*hear)(enum peg__process_stream stream, peg_str bytes, void *user);
     void *user;
@@ -167,10 +167,10 @@ struct peg__output_relay {
     struct peg__output_stream err;
 };
 
-/* What output that begins so is when nobody has said it; MAYBE as long as it is white space. */
+/* Guesses the kind of output that begins so; MAYBE as long as it is white space. */
 enum peg__output_kind peg__output_kind_of(peg_str output);
 
-/* False: nobody listens, and the rest need not be called. */
+/* False: there is no listener, and the rest need not be called. */
 bool peg__output_relay_begin(struct peg__output_relay *relay, peg_call *call,
                              enum peg__output_kind output);
 /* What came; `user` is the relay. As peg__process_def wants it. */
@@ -225,13 +225,13 @@ struct peg__manifest_reader {
 extern const peg_json_options peg__manifest_limits;
 
 peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
-                                 const char *words);
+                                 const char *message);
 /* At the key of a member, which is what is wrong. */
 peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
-                                  const char *words);
+                                  const char *message);
 /* At a member of the tool that is read, such as "/name". */
 peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const char *member,
-                                   const char *words);
+                                   const char *message);
 
 /* NULL if there is none; borrowed from the document. */
 peg_status peg__manifest_text(const struct peg__manifest_reader *r, const peg_json *object,
@@ -242,14 +242,9 @@ peg_status peg__manifest_list(const struct peg__manifest_reader *r, const peg_js
 /* Milliseconds; 0 if there is none. */
 peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json *tool,
                             const char *name, int64_t most_ms, int64_t *ret_ms);
-/* Bytes; 0 if there is none. */
-struct peg__manifest_most {
-    uint64_t bytes;
-    const char *limit; /* its name */
-};
+/* Bytes, at most `most`; 0 if there is none. */
 peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_json *tool,
-                              const char *name, const struct peg__manifest_most *most,
-                              size_t *ret_size);
+                              const char *name, uint64_t most, size_t *ret_size);
 /* JSON text in the arena; NULL if there is none. */
 peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const peg_json *tool,
                                      const char *name, const char **ret_text);

@@ -62,7 +62,7 @@ static const char peg__manifest_schema[] =
     "\"idempotent\":{\"type\":\"boolean\"},"
     "\"tags\":{\"$ref\":\"#/$defs/tags\"}}}}}";
 
-/* A key that nobody knows is told first: what is missing may be what it was meant to be. */
+/* Unknown keys are reported first: one may be a misspelt key that seems missing. */
 static const peg_failure *pick_failure(const peg_report *report)
 {
     for (size_t i = 0; i < peg_report_len(report); i++) {
@@ -74,9 +74,9 @@ static const peg_failure *pick_failure(const peg_report *report)
     return peg_report_at(report, 0);
 }
 
-static size_t cut_text(peg_str words, size_t most)
+static size_t cut_text(peg_str message, size_t most)
 {
-    return words.len <= most ? words.len : peg__utf8_cut(words.ptr, most);
+    return message.len <= most ? message.len : peg__utf8_cut(message.ptr, most);
 }
 
 static peg_status report_failure(const struct peg__manifest_reader *r, const peg_report *report)
@@ -85,17 +85,17 @@ static peg_status report_failure(const struct peg__manifest_reader *r, const peg
     const bool is_key =
         peg__str_is(failure->keyword, "additionalProperties") && failure->got.len > 2;
     struct peg__buf pointer = PEG__BUF(PEG_LIMIT_PATH_BYTES);
-    char words[300];
+    char message[300];
     peg_status status;
 
     peg__buf_str(&pointer, failure->instance);
     /* 'name': the report tells of the object, and the place of the key is wanted. */
     if (is_key)
         peg__json_pointer_push(peg__strn(failure->got.ptr + 1, failure->got.len - 2), &pointer);
-    snprintf(words, sizeof(words), "%.*s", (int)cut_text(failure->message, sizeof(words) - 1),
+    snprintf(message, sizeof(message), "%.*s", (int)cut_text(failure->message, sizeof(message) - 1),
              failure->message.ptr);
-    status = is_key ? peg__manifest_fail_key(r, peg__buf_view(&pointer), words)
-                    : peg__manifest_fail_at(r, peg__buf_view(&pointer), words);
+    status = is_key ? peg__manifest_fail_key(r, peg__buf_view(&pointer), message)
+                    : peg__manifest_fail_at(r, peg__buf_view(&pointer), message);
     if (pointer.status == PEG_ENOMEM)
         status = peg__fail_nomem(r->reterr);
     peg__buf_free(&pointer);
@@ -286,10 +286,6 @@ static peg_status take_description(const struct peg__manifest_reader *r, const p
 static peg_status take_run(const struct peg__manifest_reader *r, const peg_json *tool,
                            peg_command_def *def)
 {
-    static const struct peg__manifest_most most_output = {PEG_LIMIT_RESULT_BYTES,
-                                                          "PEG_LIMIT_RESULT_BYTES"};
-    static const struct peg__manifest_most most_memory = {
-        (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20, "PEG_LIMIT_COMMAND_MEMORY_MIB"};
     const char **argv = NULL;
     const char **env = NULL;
     peg_status status = take_command(r, tool, &argv);
@@ -304,22 +300,24 @@ static peg_status take_run(const struct peg__manifest_reader *r, const peg_json 
     if (!status)
         status = peg__manifest_ms(r, tool, "grace", PEG_LIMIT_COMMAND_GRACE_MAX_MS, &def->grace_ms);
     if (!status)
-        status = peg__manifest_size(r, tool, "max_output", &most_output, &def->max_output);
+        status =
+            peg__manifest_size(r, tool, "max_output", PEG_LIMIT_RESULT_BYTES, &def->max_output);
     if (!status)
-        status = peg__manifest_size(r, tool, "max_memory", &most_memory, &def->max_memory);
+        status = peg__manifest_size(r, tool, "max_memory",
+                                    (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20, &def->max_memory);
     def->argv = argv;
     def->env = env;
     take_output(tool, def);
     return status;
 }
 
-/* What a tool cannot be made of is told at the key of the manifest. */
+/* Errors of a tool get the place of their key in the manifest. */
 static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_error *error)
 {
     const char *where = error->where;
     const char *message = error->message;
     char member[160];
-    char words[320];
+    char copied[320];
 
     if (error->status == PEG_ENOMEM)
         return peg__fail_nomem(r->reterr);
@@ -327,14 +325,14 @@ static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_err
         snprintf(member, sizeof(member), "/command%s", where + 5);
     else
         snprintf(member, sizeof(member), "%s", where);
-    /* The place is told with the manifest's own. It may have colons itself. */
+    /* The manifest's own place replaces it. It may have colons itself. */
     if (*where && peg__str_starts(peg__str(message), peg__str(where))) {
         const char *colon = strstr(message + strlen(where), ": ");
 
         message = colon ? colon + 2 : message;
     }
-    snprintf(words, sizeof(words), "%s", message);
-    return peg__manifest_fail_tool(r, member, words);
+    snprintf(copied, sizeof(copied), "%s", message);
+    return peg__manifest_fail_tool(r, member, copied);
 }
 
 static peg_status add_tool(const struct peg__manifest_reader *r, const peg_json *item)
@@ -473,11 +471,11 @@ peg_registry *peg_manifest_registry(const peg_manifest *manifest)
 
 static peg_status reject_file(const char *path, int error, peg_error *reterr)
 {
-    char words[128];
+    char message[128];
 
-    return peg__fail(reterr, PEG_EIO, "E_MANIFEST_FILE",
+    return peg__fail(reterr, PEG_EIO, "E_MANIFEST",
                      "'%.160s' cannot be read (%s); check its name and permissions", path,
-                     strerror_r(error, words, sizeof(words)));
+                     strerror_r(error, message, sizeof(message)));
 }
 
 static peg_status read_manifest_file(int fd, const char *path, struct peg__buf *out,
@@ -492,9 +490,8 @@ static peg_status read_manifest_file(int fd, const char *path, struct peg__buf *
         if (!at)
             return out->status == PEG_ENOMEM
                        ? peg__fail_nomem(reterr)
-                       : peg__fail(reterr, PEG_ELIMIT, "E_MANIFEST_FILE",
-                                   "'%.160s' is larger than PEG_LIMIT_MANIFEST_BYTES (4 MiB)",
-                                   path);
+                       : peg__fail(reterr, PEG_ELIMIT, "E_MANIFEST",
+                                   "'%.160s' is larger than 4 MiB: split the toolset", path);
         n = read(fd, at, STEP);
         if (n < 0 && errno == EINTR)
             continue;
@@ -538,19 +535,19 @@ peg_status peg_manifest_read(const char *path, peg_manifest **ret_manifest, peg_
 }
 
 struct inspection {
-    void (*report_problem)(const char *tool, const char *words, void *user);
+    void (*report_problem)(const char *tool, const char *message, void *user);
     void *user;
     peg_error *reterr;
 };
 
 static peg_status report_problem(const struct inspection *to, const char *tool,
-                                 struct peg__buf *words)
+                                 struct peg__buf *message)
 {
-    const peg_status status = words->status;
+    const peg_status status = message->status;
 
     if (!status)
-        to->report_problem(tool, words->ptr, to->user);
-    peg__buf_free(words);
+        to->report_problem(tool, message->ptr, to->user);
+    peg__buf_free(message);
     return status ? peg__fail_nomem(to->reterr) : PEG_OK;
 }
 
@@ -564,15 +561,15 @@ struct typos {
 static void report_typo(const peg_json *key, const char *keyword, void *user)
 {
     struct typos *typos = user;
-    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    struct peg__buf message = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
 
-    peg__buf_puts(&words, "its schema has no keyword ");
-    peg__json_pointer_to(typos->schema, key, &words);
-    peg__buf_printf(&words, ", which is ignored; did you mean '%s'?", keyword);
-    if (words.status == PEG_ELIMIT || typos->status)
-        peg__buf_free(&words); /* a name that nobody has meant */
+    peg__buf_puts(&message, "its schema has no keyword ");
+    peg__json_pointer_to(typos->schema, key, &message);
+    peg__buf_printf(&message, ", which is ignored; did you mean '%s'?", keyword);
+    if (message.status == PEG_ELIMIT || typos->status)
+        peg__buf_free(&message); /* no suggestion */
     else
-        typos->status = report_problem(typos->to, peg_tool_name(typos->tool), &words);
+        typos->status = report_problem(typos->to, peg_tool_name(typos->tool), &message);
 }
 
 static peg_status inspect_schema(const struct inspection *to, const peg_tool *tool,
@@ -587,31 +584,31 @@ static peg_status inspect_schema(const struct inspection *to, const peg_tool *to
 
 static peg_status inspect_tool(const struct inspection *to, const peg_tool *tool)
 {
-    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    struct peg__buf message = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
     peg_status status = inspect_schema(to, tool, peg_tool_input_schema(tool));
 
     if (!status)
         status = inspect_schema(to, tool, peg_tool_output_schema(tool));
-    if (status || peg__command_can_start(tool, &words))
+    if (status || peg__command_can_start(tool, &message))
         return status;
-    return report_problem(to, peg_tool_name(tool), &words);
+    return report_problem(to, peg_tool_name(tool), &message);
 }
 
 static peg_status inspect_variable(const struct inspection *to,
                                    const struct peg__manifest_unset *unset)
 {
-    struct peg__buf words = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    struct peg__buf message = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
 
-    peg__buf_printf(&words, "the variable '%.256s' of env is not set here: it is not passed on",
+    peg__buf_printf(&message, "the variable '%.256s' of env is not set here: it is not passed on",
                     unset->name);
-    return report_problem(to, unset->tool, &words);
+    return report_problem(to, unset->tool, &message);
 }
 
 peg_status peg_manifest_inspect(const peg_manifest *manifest,
-                                void (*tell_of)(const char *tool, const char *words, void *user),
+                                void (*report)(const char *tool, const char *message, void *user),
                                 void *user, peg_error *reterr)
 {
-    const struct inspection to = {tell_of, user, reterr};
+    const struct inspection to = {report, user, reterr};
     peg_tool_list tools;
     peg_status status = peg_registry_visible(manifest->registry, &tools, reterr);
 

@@ -31,28 +31,28 @@ static peg_status set_place(const struct peg__manifest_reader *r, peg_status sta
 }
 
 peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
-                                 const char *words)
+                                 const char *message)
 {
-    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
+    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", message), pointer,
                      peg__yaml_locate);
 }
 
 peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
-                                  const char *words)
+                                  const char *message)
 {
-    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", words), pointer,
+    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", message), pointer,
                      peg__yaml_locate_key);
 }
 
 /* At a member of the tool that is read. */
 peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const char *member,
-                                   const char *words)
+                                   const char *message)
 {
     char pointer[160];
     const int n = snprintf(pointer, sizeof(pointer), "/tools/%zu%s", r->tool, member);
 
     return peg__manifest_fail_at(r, peg__strn(pointer, n < (int)sizeof(pointer) ? (size_t)n : 0),
-                                 words);
+                                 message);
 }
 
 /* ---- values ---- */
@@ -114,12 +114,13 @@ static peg_status reject_bare_number(const struct peg__manifest_reader *r, const
                                      int64_t number)
 {
     char member[32];
-    char words[160];
+    char message[160];
 
     snprintf(member, sizeof(member), "/%s", name);
-    snprintf(words, sizeof(words), "%s needs a unit: write %llds (which is %lld000ms) or %lldms",
-             name, (long long)number, (long long)number, (long long)number);
-    return peg__manifest_fail_tool(r, member, words);
+    snprintf(message, sizeof(message),
+             "%s needs a unit: write %llds (which is %lld000ms) or %lldms", name, (long long)number,
+             (long long)number, (long long)number);
+    return peg__manifest_fail_tool(r, member, message);
 }
 
 /* A duration in milliseconds; 0 if there is none. */
@@ -129,7 +130,7 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
     enum { NS_PER_MS = 1000000 };
     const peg_json *value = peg_json_get(tool, name);
     char member[32];
-    char words[160];
+    char message[160];
     int64_t ms = 0;
 
     *ret_ms = 0;
@@ -145,9 +146,9 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
         return PEG_OK;
     }
     snprintf(member, sizeof(member), "/%s", name);
-    snprintf(words, sizeof(words), "%s is between 1ms and %lldms: write 30s, 1m30s or 500ms", name,
-             (long long)most_ms);
-    return peg__manifest_fail_tool(r, member, words);
+    snprintf(message, sizeof(message), "%s is between 1ms and %lldms: write 30s, 1m30s or 500ms",
+             name, (long long)most_ms);
+    return peg__manifest_fail_tool(r, member, message);
 }
 
 static const struct {
@@ -181,12 +182,11 @@ static uint64_t read_size(peg_str text)
 }
 
 peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_json *tool,
-                              const char *name, const struct peg__manifest_most *most,
-                              size_t *ret_size)
+                              const char *name, uint64_t most, size_t *ret_size)
 {
     const peg_json *value = peg_json_get(tool, name);
     char member[32];
-    char words[160];
+    char message[160];
     int64_t number = 0;
     uint64_t size;
 
@@ -197,14 +197,14 @@ peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_js
         size = read_size(peg_json_str(value));
     else
         size = peg_json_int64(value, &number) && number > 0 ? (uint64_t)number : 0;
-    if (size >= 1 && size <= most->bytes) {
+    if (size >= 1 && size <= most) {
         *ret_size = (size_t)size;
         return PEG_OK;
     }
     snprintf(member, sizeof(member), "/%s", name);
-    snprintf(words, sizeof(words), "%s is between 1 and %lluMiB (%s): write 1MiB, 512KiB or bytes",
-             name, (unsigned long long)(most->bytes >> 20), most->limit);
-    return peg__manifest_fail_tool(r, member, words);
+    snprintf(message, sizeof(message), "%s is between 1 and %lluMiB: write 1MiB, 512KiB or bytes",
+             name, (unsigned long long)(most >> 20));
+    return peg__manifest_fail_tool(r, member, message);
 }
 
 peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const peg_json *tool,
@@ -221,8 +221,7 @@ peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const
     if (out.status == PEG_ELIMIT) {
         peg__buf_free(&out);
         snprintf(member, sizeof(member), "/%s", name);
-        return peg__manifest_fail_tool(r, member,
-                                       "the schema is larger than PEG_LIMIT_SCHEMA_BYTES (1 MiB)");
+        return peg__manifest_fail_tool(r, member, "the schema is larger than 1 MiB");
     }
     if (!out.status)
         *ret_text = peg__arena_copy(&r->manifest->arena, peg__buf_view(&out));

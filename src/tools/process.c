@@ -98,7 +98,7 @@ static bool can_be_stopped(const struct run *run)
     return run->phase == GOING && !run->has_exited;
 }
 
-/* While nobody has told it to end: has the context, or has it written too much? */
+/* While it was not stopped: has the context ended, or has it written too much? */
 static void check_reasons(struct run *run)
 {
     const peg_status stop = peg_ctx_check(run->ctx, NULL);
@@ -327,7 +327,7 @@ static void wake_up(void *user)
     eventfd_write(run->wake, 1);
 }
 
-/* The last of the output is in the pipes, and nobody is left who could write without an end. */
+/* The last of the output is in the pipes, and no process is left that could write without end. */
 static void read_rest(struct run *run)
 {
     int n = 0;

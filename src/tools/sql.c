@@ -400,8 +400,8 @@ static size_t opening_of(const struct peg__sql *sql, const struct peg__sql_token
     return at;
 }
 
-/* A name's letters without its quotes, -1 at the end. */
-static int next_letter(const struct peg__sql_token *token, size_t *at)
+/* A name's characters without its quotes, -1 at the end. */
+static int next_name_char(const struct peg__sql_token *token, size_t *at)
 {
     const peg_str text = token->text;
     char quote = '\0';
@@ -434,8 +434,8 @@ static bool is_same_name(const struct peg__sql_token *a, const struct peg__sql_t
     int c;
 
     do {
-        c = lower_code(next_letter(a, &at));
-        if (c != lower_code(next_letter(b, &bt)))
+        c = lower_code(next_name_char(a, &at));
+        if (c != lower_code(next_name_char(b, &bt)))
             return false;
     } while (c >= 0);
     return true;

@@ -6,7 +6,7 @@
  * What the files of the SQLite tool share. Two walls stand between a query and what is hidden:
  *
  *   1. The query has to compile in an empty database that holds the allowed tables and views by
- *      name and columns, and nothing else (the sketch). What the model is told about a mistake
+ *      name and columns, and nothing else (the sketch). What the model reads about a mistake
  *      comes from there, so hidden and missing look the same.
  *   2. In the real database, SQLite's authorizer refuses whatever is not known to be allowed.
  *
@@ -95,7 +95,7 @@ struct peg_sqlite_db {
     struct peg__sqlite *db;
 };
 
-/* Binds a scalar; other kinds are PEG_EINVAL (E_SQLITE_PARAMS). */
+/* Binds a scalar; other kinds are PEG_EINVAL (E_SQL_PARAMS). */
 peg_status peg__sqlite_bind_json(struct peg__sqlite_stmt *stmt, int index, const peg_json *value,
                                  peg_error *reterr);
 
@@ -127,8 +127,8 @@ struct peg__sqlite_scope {
     struct peg__sqlite *sketch;
 };
 
-/* Looks at a database that nobody guards yet. objects NULL: all of the user's. is_strict: one that
- * is missing is PEG_ENOTFOUND (E_SQLITE_OBJECT), else it is passed over. PEG_EINVAL (E_SQLITE_TOOL)
+/* Reads a database that has no guard yet. objects NULL: all of the user's. is_strict: one that
+ * is missing is PEG_ENOTFOUND (E_SQLITE_TOOL), else it is passed over. PEG_EINVAL (E_SQLITE_TOOL)
  * for a function that is a table there. ret_scope is to be closed in any case. */
 peg_status peg__sqlite_scope_open(struct peg__sqlite *db, const char *const *objects,
                                   const char *const *functions, bool is_strict,
@@ -139,7 +139,7 @@ const struct peg__sqlite_object *peg__sqlite_scope_find(const struct peg__sqlite
 /* "a, b, c": what is allowed, for sentences. */
 void peg__sqlite_scope_list(const struct peg__sqlite_scope *scope, struct peg__buf *out);
 /* How the allowed things were made, a statement a line, without a word about hidden ones; in a
- * database that nobody guards. What goes beyond max_bytes is counted. */
+ * database without a guard. What goes beyond max_bytes is counted. */
 peg_status peg__sqlite_scope_describe(const struct peg__sqlite_scope *scope, struct peg__sqlite *db,
                                       size_t max_bytes, struct peg__buf *out, peg_error *reterr);
 /* A name in double quotes. */
@@ -166,8 +166,8 @@ bool peg__sqlite_may(const struct peg__sqlite_request *request, void *user);
 
 /* ---- rows as JSON -------------------------------------------------------------------------- */
 
-/* The answer: all rows of a statement within the tool's limits. PEG_ELIMIT (E_SQL_COLUMNS, or
- * E_SQL_BYTES when not even the names fit), and what stepping fails with. */
+/* The answer: all rows of a statement within the tool's limits. PEG_ELIMIT (E_SQL_LIMIT, or
+ * E_SQL_LIMIT when not even the names fit), and what stepping fails with. */
 peg_status peg__sqlite_write_rows(const struct peg__sqlite_tool *tool,
                                   struct peg__sqlite_stmt *stmt, struct peg__buf *out,
                                   peg_error *reterr);

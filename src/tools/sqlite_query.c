@@ -98,7 +98,7 @@ static bool fail_stopped(struct query *q)
     peg_error why;
 
     if (q->is_hungry)
-        return fail_query(q, "E_SQL_MEMORY",
+        return fail_query(q, "E_SQL_LIMIT",
                           "the query needs more memory than it may have; sort, group or join less");
     if (peg_ctx_check(peg_call_ctx(q->call), &why) == PEG_ECANCELED)
         return fail_query(q, "E_SQL_CANCELED", "the query was stopped: %s", why.message);
@@ -196,7 +196,7 @@ static bool open_database(struct query *q)
         return false;
     q->memory_before = peg__sqlite_memory_used();
     q->is_filled = true;
-    /* From here on the schema stays what it is, whoever writes meanwhile. */
+    /* From here on the schema stays what it is, whichever process writes meanwhile. */
     status = peg__sqlite_begin_read(q->db, &why);
     if (!status)
         status = peg__sqlite_scope_open(q->db, q->tool->objects, q->tool->functions, !is_file,
@@ -286,7 +286,7 @@ static bool check_given_names(struct query *q)
     return true;
 }
 
-/* Said at once, so that nobody has to read why a view cannot be written. */
+/* At once, before the model reads why a view cannot be written. */
 static bool is_other_statement(const struct peg__sql_token *first)
 {
     static const char *const verbs[] = {
@@ -337,7 +337,7 @@ static bool read_query(struct query *q)
     if (!check_given_names(q) || !check_query_size(q))
         return false;
     if (q->tool->require_order_by && !q->sql.is_ordered)
-        return fail_query(q, "E_SQL_ORDER",
+        return fail_query(q, "E_SQL_REFUSED",
                           "the query needs an ORDER BY of its own, outside parentheses");
     return true;
 }
@@ -412,7 +412,7 @@ peg_status peg__sqlite_bind_json(struct peg__sqlite_stmt *stmt, int index, const
     case PEG_JSON_OBJECT:
         break;
     }
-    return peg__fail(reterr, PEG_EINVAL, "E_SQLITE_PARAMS",
+    return peg__fail(reterr, PEG_EINVAL, "E_SQL_PARAMS",
                      "value %d is an %s; bind strings, numbers, booleans and null", index,
                      peg_json_kind_name(peg_json_kind_of(value)));
 }
@@ -443,7 +443,7 @@ static bool bind_params(struct query *q, const peg_json *params)
 /* ---- running ---- */
 
 /* Words of SQLite at run time that tell nothing of the data; others could, from inside a view. */
-static const char *words_at_run_time(const char *message)
+static const char *message_at_run_time(const char *message)
 {
     static const char *const known[] = {
         "integer overflow",
@@ -484,7 +484,7 @@ static void answer_query(struct query *q)
         peg_call_fail_with(q->call, &why);
     else if (!fail_as_always(q, &why))
         fail_query(q, "E_SQL_FAILED", "the query failed while it ran: %s",
-                   words_at_run_time(why.message));
+                   message_at_run_time(why.message));
 }
 
 void peg__sqlite_run_query(peg_call *call, const peg_json *args, void *user)

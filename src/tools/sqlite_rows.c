@@ -218,7 +218,7 @@ static peg_status write_answer(struct writer *w, peg_error *reterr)
     peg_status status;
 
     if (w->n_columns > w->tool->max_columns)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SQL_COLUMNS",
+        return peg__fail(reterr, PEG_ELIMIT, "E_SQL_LIMIT",
                          "the query has %zu columns, more than max_columns (%zu); name those that "
                          "are needed",
                          w->n_columns, w->tool->max_columns);
@@ -227,7 +227,7 @@ static peg_status write_answer(struct writer *w, peg_error *reterr)
     if (status)
         return status;
     if (is_answer_full(w))
-        return peg__fail(reterr, PEG_ELIMIT, "E_SQL_BYTES",
+        return peg__fail(reterr, PEG_ELIMIT, "E_SQL_LIMIT",
                          "the names of the columns alone are more than max_bytes (%zu); ask for "
                          "fewer columns, or name them with AS",
                          w->tool->max_bytes);

@@ -65,8 +65,7 @@ static peg_status prepare_about(struct peg__sqlite *db, const char *prefix, peg_
     else if (sql.status == PEG_ENOMEM)
         status = peg__fail_nomem(reterr);
     else
-        status = peg__fail(reterr, sql.status, "E_SQLITE",
-                           "a name is longer than PEG_LIMIT_SQL_BYTES (100,000)");
+        status = peg__fail(reterr, sql.status, "E_SQLITE", "a name is longer than 100,000 bytes");
     peg__buf_free(&sql);
     return status;
 }
@@ -89,9 +88,8 @@ static peg_status add_object(struct peg__sqlite_scope *scope, peg_str name, peg_
     struct peg__sqlite_object *object;
 
     if (scope->n_objects >= PEG_LIMIT_SQLITE_OBJECTS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_SQLITE_OBJECTS",
-                         "the database has more tables and views than PEG_LIMIT_SQLITE_OBJECTS "
-                         "(10,000)");
+        return peg__fail(reterr, PEG_ELIMIT, "E_SQLITE",
+                         "the database has more than 10,000 tables and views");
     if (!PEG__RESERVE(scope->objects, scope->n_objects + 1, scope->objects_capacity))
         return peg__fail_nomem(reterr);
     object = &scope->objects[scope->n_objects];
@@ -152,8 +150,7 @@ static peg_status take_status(const struct peg__buf *buf, peg_error *reterr)
     if (buf->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (buf->status)
-        return peg__fail(reterr, buf->status, "E_SQLITE_OBJECTS",
-                         "the schema takes more than PEG_LIMIT_TEXT_BYTES (256 MiB)");
+        return peg__fail(reterr, buf->status, "E_SQLITE", "the schema takes more than 256 MiB");
     return PEG_OK;
 }
 
@@ -240,8 +237,7 @@ static peg_status follow_view(struct peg__sqlite_scope *scope, struct peg__sqlit
         return status;
     if (recorder.status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, PEG_ELIMIT, "E_SQLITE_OBJECTS",
-                     "views read more than PEG_LIMIT_SQLITE_OBJECTS (10,000) tables");
+    return peg__fail(reterr, PEG_ELIMIT, "E_SQLITE", "views read more than 10,000 tables");
 }
 
 /* ---- opening ---- */
@@ -281,7 +277,7 @@ static peg_status open_functions(struct peg__sqlite_scope *scope, struct peg__sq
         if (!status)
             status = touch(scope->sketch, peg__str(*name), &why);
         if (status == PEG_EIO)
-            return peg__fail_because(reterr, PEG_ENOTFOUND, "E_SQLITE_OBJECT", &why,
+            return peg__fail_because(reterr, PEG_ENOTFOUND, "E_SQLITE_TOOL", &why,
                                      "there is no table-valued function '%.100s'", *name);
         if (status)
             return return_error(reterr, &why);
@@ -332,7 +328,7 @@ static peg_status open_listed(struct peg__sqlite_scope *scope, struct peg__sqlit
         peg_status status;
 
         if (!found && is_strict)
-            return peg__fail(reterr, PEG_ENOTFOUND, "E_SQLITE_OBJECT",
+            return peg__fail(reterr, PEG_ENOTFOUND, "E_SQLITE_TOOL",
                              "there is no table or view '%.100s' in the database", *names);
         if (!found)
             continue;

@@ -49,8 +49,7 @@ static peg_status check_lines(const char *const *lines, const char *where, peg_e
 
     for (; lines && *lines; lines++) {
         if (++n > PEG_LIMIT_SQLITE_OBJECTS)
-            return reject_def(reterr, where,
-                              "there are more than PEG_LIMIT_SQLITE_OBJECTS (10,000)");
+            return reject_def(reterr, where, "there are more than 10,000");
         if (!**lines)
             return reject_def(reterr, where, "one of them is empty");
     }
@@ -74,16 +73,13 @@ static peg_status check_object_names(const char *const *names, const char *where
 static peg_status check_limits(const peg_sqlite_def *def, peg_error *reterr)
 {
     if (def->max_rows > PEG_LIMIT_SQLITE_ROWS_MAX)
-        return reject_def(reterr, "/max_rows", "it is at most 100,000 (PEG_LIMIT_SQLITE_ROWS_MAX)");
+        return reject_def(reterr, "/max_rows", "it is at most 100,000");
     if (def->max_columns > PEG_LIMIT_SQLITE_COLUMNS_MAX)
-        return reject_def(reterr, "/max_columns",
-                          "it is at most 2,000 (PEG_LIMIT_SQLITE_COLUMNS_MAX)");
+        return reject_def(reterr, "/max_columns", "it is at most 2,000");
     if (def->max_cell_bytes > PEG_LIMIT_SQLITE_CELL_BYTES_MAX)
-        return reject_def(reterr, "/max_cell_bytes",
-                          "it is at most 1 MiB (PEG_LIMIT_SQLITE_CELL_BYTES_MAX)");
+        return reject_def(reterr, "/max_cell_bytes", "it is at most 1 MiB");
     if (def->max_bytes > PEG_LIMIT_SQLITE_RESULT_BYTES_MAX)
-        return reject_def(reterr, "/max_bytes",
-                          "it is at most 8 MiB (PEG_LIMIT_SQLITE_RESULT_BYTES_MAX)");
+        return reject_def(reterr, "/max_bytes", "it is at most 8 MiB");
     if (def->timeout_ms < 0)
         return reject_def(reterr, "/timeout_ms", "a query without an end needs one: leave it 0");
     return PEG_OK;
@@ -305,7 +301,7 @@ static peg_status make_tool_of(struct making *m, peg_tool **ret_tool, peg_error 
     if (m->schema.status || m->description.status)
         return reject_def(reterr, "/description",
                           "with notes, queries and tables it is longer than "
-                          "PEG_LIMIT_DESCRIPTION_BYTES (64 KiB); say less, or set hide_schema");
+                          "64 KiB; shorten it, or set hide_schema");
     tool.description = m->description.ptr;
     return peg_tool_new(&tool, ret_tool, reterr);
 }
@@ -358,10 +354,10 @@ static peg_status exec_with(struct peg__sqlite *db, const char *sql, const peg_j
     if (status)
         return status;
     if (!stmt || !peg__sql_is_blank(tail))
-        return peg__fail(reterr, PEG_EINVAL, "E_SQLITE_PARAMS",
+        return peg__fail(reterr, PEG_EINVAL, "E_SQL_PARAMS",
                          "values go with exactly one statement");
     if ((size_t)peg__sqlite_n_params(stmt) != peg_json_len(params))
-        return peg__fail(reterr, PEG_EINVAL, "E_SQLITE_PARAMS",
+        return peg__fail(reterr, PEG_EINVAL, "E_SQL_PARAMS",
                          "the statement has %d parameters and %zu values were given",
                          peg__sqlite_n_params(stmt), peg_json_len(params));
     PEG_JSON_EACH_ITEM (params, value) {
@@ -380,7 +376,7 @@ peg_status peg_sqlite_exec(peg_sqlite_db *db, const char *sql, const peg_json *p
     if (!params)
         return peg__sqlite_exec(db->db, sql, reterr);
     if (params->kind != PEG_JSON_ARRAY)
-        return peg__fail(reterr, PEG_EINVAL, "E_SQLITE_PARAMS", "params is no array");
+        return peg__fail(reterr, PEG_EINVAL, "E_SQL_PARAMS", "params is no array");
     return exec_with(db->db, sql, params, reterr);
 }
 

@@ -501,7 +501,7 @@ def a_token_file_that_cannot_be_read_is_told_at_once(w):
     prepare(w)
     w.pegboard("provide", "tools.yaml", "--registry", f"unix:{w.path('s')}", "--token",
                w.path("missing")).exits(2) \
-        .complains("E_PROVIDER_TOKEN", "missing", "No such file or directory")
+        .complains("E_PROVIDER", "missing", "No such file or directory")
 
 
 @scenario

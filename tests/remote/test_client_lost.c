@@ -301,7 +301,7 @@ TEST(a_refusal_of_the_second_ask_is_no_answer_to_the_first)
 
     CHECK_INT(w.result->outcome, PEG_REMOTE_UNKNOWN);
     CHECK_STR(peg__str(w.result->error.code), "E_OUTCOME_UNKNOWN");
-    CHECK(strstr(w.result->error_message, "look before you repeat it: "));
+    CHECK(strstr(w.result->error_message, "check before you retry: "));
     CHECK(strstr(w.result->error_message, "no healthy providers"));
     node_close(&successor);
     world_close(&w);

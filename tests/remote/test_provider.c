@@ -137,7 +137,7 @@ TEST(provider_does_not_start_with_a_token_file_that_cannot_be_read)
     CHECK_STATUS(peg_provider_new(w.registry, &options, &w.provider, &error), PEG_OK, error);
 
     CHECK_INT(peg_provider_start(w.provider, &error), PEG_EIO);
-    CHECK_STR(peg_cstr(error.code), "E_PROVIDER_TOKEN");
+    CHECK_STR(peg_cstr(error.code), "E_PROVIDER");
     CHECK(strstr(error.message, "No such file or directory"));
     world_stop(&w);
 }
@@ -161,7 +161,7 @@ TEST(provider_does_not_start_with_a_token_file_that_does_not_hold_one_token)
 
         CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, bad->text, len, 0) == (ssize_t)len);
         CHECK_INT(peg_provider_start(w.provider, &error), bad->status);
-        CHECK_STR(peg_cstr(error.code), "E_PROVIDER_TOKEN");
+        CHECK_STR(peg_cstr(error.code), "E_PROVIDER");
         CHECK(strstr(error.message, bad->words));
         CHECK(strstr(error.message, path));
     }

@@ -146,7 +146,7 @@ TEST(command_of_a_manifest_answers_json_or_text)
     check_answer(HEAD "  command: [echo, '{broken']\n", "{}", "{broken\n");
     check_answer(HEAD "  command: [echo, '42']\n", "{}", "42\n");
     check_answer(HEAD "  command: [echo, '42']\n  output: json\n", "{}", "42");
-    check_answer(HEAD "  command: [echo, 'x']\n  output: json\n", "{}", "E_COMMAND_JSON");
+    check_answer(HEAD "  command: [echo, 'x']\n  output: json\n", "{}", "E_COMMAND_OUTPUT");
     check_answer(HEAD "  command: [echo, '[ 1 ]']\n  output: text\n", "{}", "[ 1 ]\n");
     check_answer(HEAD "  command: [echo, '42']\n  output_schema: {type: integer}\n", "{}", "42");
 }
@@ -247,7 +247,7 @@ TEST(manifest_refuses_what_is_missing_or_wrong)
                   "write 1MiB");
     check_refused(HEAD "  command: [x]\n  max_memory: 5\n", "/tools/0/max_memory", 6, 15, "1 MiB");
     check_refused(HEAD "  command: [x]\n  max_output: 1GiB\n", "/tools/0/max_output", 6, 15,
-                  "8MiB (PEG_LIMIT_RESULT_BYTES)");
+                  "8MiB");
     check_refused(HEAD "  command: [x]\n  max_output: 8388609\n", "/tools/0/max_output", 6, 15,
                   "8MiB");
     check_refused(HEAD "  command: [x]\n  max_output: 99999999999999999999GiB\n",

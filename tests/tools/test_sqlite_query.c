@@ -265,7 +265,7 @@ TEST(more_columns_than_allowed_are_an_error)
 
     base_make_file(&b, SCHEMA);
     base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_columns = 3});
-    check_refused(&b, "SELECT 1, 2, 3, 4", NULL, "E_SQL_COLUMNS");
+    check_refused(&b, "SELECT 1, 2, 3, 4", NULL, "E_SQL_LIMIT");
     check_answer(&b, "SELECT 1 a, 2 b, 3 c", NULL,
                  "{\"columns\":[\"a\",\"b\",\"c\"],\"rows\":[{\"a\":1,\"b\":2,\"c\":3}],"
                  "\"count\":1}");
@@ -318,7 +318,7 @@ TEST(names_that_do_not_fit_are_an_error)
     base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .max_bytes = 200});
     check_refused(
         &b, "SELECT 1 AS aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        NULL, "E_SQL_BYTES");
+        NULL, "E_SQL_LIMIT");
     base_close(&b);
 }
 
@@ -387,9 +387,9 @@ TEST(an_order_can_be_required)
     base_make_file(&b, SCHEMA);
     base_offer(&b,
                &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .require_order_by = true});
-    check_refused(&b, "SELECT id FROM items", NULL, "E_SQL_ORDER");
-    check_refused(&b, "SELECT id FROM (SELECT id FROM items ORDER BY id)", NULL, "E_SQL_ORDER");
-    check_refused(&b, "SELECT id FROM items -- ORDER BY id", NULL, "E_SQL_ORDER");
+    check_refused(&b, "SELECT id FROM items", NULL, "E_SQL_REFUSED");
+    check_refused(&b, "SELECT id FROM (SELECT id FROM items ORDER BY id)", NULL, "E_SQL_REFUSED");
+    check_refused(&b, "SELECT id FROM items -- ORDER BY id", NULL, "E_SQL_REFUSED");
     check_answer(&b, "SELECT id FROM items ORDER BY id DESC LIMIT 1", NULL,
                  "{\"columns\":[\"id\"],\"rows\":[{\"id\":3}],\"count\":1}");
     CHECK_CONTAINS(peg__str(peg_tool_description(b.tool)), "ORDER BY");
@@ -484,7 +484,7 @@ VOLUME_TEST(a_query_that_needs_too_much_memory_is_stopped)
     check_refused(&b,
                   "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r), "
                   "big AS (SELECT zeroblob(1000000) || n AS x FROM r) SELECT x FROM big ORDER BY x",
-                  NULL, "E_SQL_MEMORY");
+                  NULL, "E_SQL_LIMIT");
     base_close(&b);
 }
 

@@ -87,11 +87,11 @@ TEST(an_object_that_is_missing_is_found_out_when_the_tool_is_made)
 
     base_make_file(&b, SCHEMA);
     check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .objects = objects},
-              PEG_ENOTFOUND, "E_SQLITE_OBJECT", "");
+              PEG_ENOTFOUND, "E_SQLITE_TOOL", "");
     check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .functions = functions},
-              PEG_ENOTFOUND, "E_SQLITE_OBJECT", "");
+              PEG_ENOTFOUND, "E_SQLITE_TOOL", "");
     check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_nothing, .functions = functions},
-              PEG_ENOTFOUND, "E_SQLITE_OBJECT", "");
+              PEG_ENOTFOUND, "E_SQLITE_TOOL", "");
     check_def(&(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .path = b.path, .functions = table},
               PEG_EINVAL, "E_SQLITE_TOOL", "");
     base_remove_file(&b);
@@ -428,11 +428,11 @@ TEST(exec_tells_what_is_wrong)
     struct exec_case cases[] = {
         {"INSERT INTO t VALUES (2, ?)", "[true]", PEG_OK, ""},
         {"INSERT INTO t VALUES (2, ?);", "[null]", PEG_OK, ""},
-        {"INSERT INTO t VALUES (?, ?)", "[2]", PEG_EINVAL, "E_SQLITE_PARAMS"},
-        {"INSERT INTO t VALUES (2, ?)", "[[]]", PEG_EINVAL, "E_SQLITE_PARAMS"},
-        {"INSERT INTO t VALUES (2, ?)", "{}", PEG_EINVAL, "E_SQLITE_PARAMS"},
-        {"INSERT INTO t VALUES (2, ?); SELECT 1", "[1]", PEG_EINVAL, "E_SQLITE_PARAMS"},
-        {"", "[]", PEG_EINVAL, "E_SQLITE_PARAMS"},
+        {"INSERT INTO t VALUES (?, ?)", "[2]", PEG_EINVAL, "E_SQL_PARAMS"},
+        {"INSERT INTO t VALUES (2, ?)", "[[]]", PEG_EINVAL, "E_SQL_PARAMS"},
+        {"INSERT INTO t VALUES (2, ?)", "{}", PEG_EINVAL, "E_SQL_PARAMS"},
+        {"INSERT INTO t VALUES (2, ?); SELECT 1", "[1]", PEG_EINVAL, "E_SQL_PARAMS"},
+        {"", "[]", PEG_EINVAL, "E_SQL_PARAMS"},
         {"INSERT INTO t VALUES (1, ?)", "[1]", PEG_EEXISTS, "E_SQLITE_CONSTRAINT"},
         {"INSERT INTO absent VALUES (?)", "[1]", PEG_EIO, "E_SQLITE"},
         {"nonsense", NULL, PEG_EIO, "E_SQLITE"},

@@ -371,7 +371,7 @@ static peg_status serve_until_stopped(struct provided *p, const peg_provider_opt
     if (!status)
         status = peg_provider_start(p->provider, reterr);
     if (!status && pthread_create(&p->thread, NULL, handle_signals, p))
-        status = peg__fail(reterr, PEG_EIO, "E_PROVIDER_THREAD",
+        status = peg__fail(reterr, PEG_EIO, "E_PROVIDER",
                            "the system has no thread for signals: end some, or raise its limit");
     if (!status) {
         cli_notify("READY=1"); /* it waits for a gateway that is not there yet */

@@ -54,7 +54,7 @@ static peg_status fill_tools(Pegboard__V1__RegisterRequest *request, const peg_t
 
     if (n > PEG_LIMIT_REMOTE_TOOLS)
         return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                         "n_tools is more than PEG_LIMIT_REMOTE_TOOLS (%d)",
+                         "n_tools is more than %d: register several toolsets",
                          PEG_LIMIT_REMOTE_TOOLS);
     tools = peg__arena_alloc(arena, (n + 1) * sizeof(*tools));
     request->tools = peg__arena_alloc(arena, (n + 1) * sizeof(Pegboard__V1__Tool *));
@@ -233,8 +233,8 @@ static peg_status take_toolsets(struct node *node, const struct remote__registry
 
 static void take_status(struct node *node, const Pegboard__V1__StatusResponse *response)
 {
-    static const Pegboard__V1__NodeInfo nobody = PEGBOARD__V1__NODE_INFO__INIT;
-    const Pegboard__V1__NodeInfo *info = response->node ? response->node : &nobody;
+    static const Pegboard__V1__NodeInfo none = PEGBOARD__V1__NODE_INFO__INIT;
+    const Pegboard__V1__NodeInfo *info = response->node ? response->node : &none;
 
     node->status = (peg_node_status){
         .registry = node->status.registry,

@@ -42,7 +42,7 @@ static uint32_t *counter_of(struct remote__cache *cache, peg_str key)
 {
     static const struct peg__hash_key open;
 
-    return &cache->n_heard[peg__hash(open, key) % REMOTE_HEARD];
+    return &cache->n_changes[peg__hash(open, key) % REMOTE_COUNTERS];
 }
 
 static struct remote__cached *free_cached(struct remote__cached *cached)
@@ -120,12 +120,12 @@ uint32_t remote__cache_note(struct remote__registry *registry, peg_str name)
     peg_client *client = registry->client;
     char text[KEY_BYTES];
     const peg_str key = cache_key(registry, name, text);
-    uint32_t heard;
+    uint32_t n_changes;
 
     pthread_mutex_lock(&client->lock);
-    heard = *counter_of(&client->cache, key);
+    n_changes = *counter_of(&client->cache, key);
     pthread_mutex_unlock(&client->lock);
-    return heard;
+    return n_changes;
 }
 
 /* With the lock. */
@@ -197,7 +197,7 @@ static void put_cached(struct remote__cache *cache, peg_str key, struct remote__
 }
 
 void remote__cache_put(struct remote__registry *registry, peg_str name,
-                       struct remote__toolset *toolset, uint32_t heard)
+                       struct remote__toolset *toolset, uint32_t n_changes)
 {
     peg_client *client = registry->client;
     struct remote__cached *cached = peg__alloc_zero(1, sizeof(*cached));
@@ -211,7 +211,7 @@ void remote__cache_put(struct remote__registry *registry, peg_str name,
     cached->toolset = toolset;
     cached->fetched_ns = peg_clock_mono_ns(client->clock);
     pthread_mutex_lock(&client->lock);
-    if (*counter_of(&client->cache, key) == heard)
+    if (*counter_of(&client->cache, key) == n_changes)
         put_cached(&client->cache, key, cached, &old);
     else
         old = cached;
@@ -306,8 +306,8 @@ void remote__cache_clear(peg_client *client)
     pthread_mutex_lock(&client->lock);
     map = client->cache.map;
     client->cache.map = (struct peg__map)PEG__MAP(PEG_LIMIT_REMOTE_CACHED);
-    for (size_t i = 0; i < REMOTE_HEARD; i++)
-        client->cache.n_heard[i]++;
+    for (size_t i = 0; i < REMOTE_COUNTERS; i++)
+        client->cache.n_changes[i]++;
     pthread_mutex_unlock(&client->lock);
     PEG__MAP_EACH(&map, entry)
     {

@@ -30,7 +30,7 @@ struct calling {
     const peg_remote_output *output; /* of CallToolStream */
     struct remote__sending sending;
     int64_t due_ns;           /* what is not sent by then is not sent any more */
-    int64_t until_ns;         /* nobody waits longer */
+    int64_t until_ns;         /* the end of the wait */
     unsigned n_lost;          /* attempts that broke */
     char epoch[REMOTE_EPOCH]; /* of the gateway that was asked first, as far as it is known */
     bool was_sent;            /* by any attempt */
@@ -186,7 +186,7 @@ peg_status remote__result_stopped(const struct remote__request *req, const peg_e
     const bool is_late = why->status == PEG_ETIMEOUT;
     struct remote__end end = {.outcome = is_late ? PEG_REMOTE_TIMEOUT : PEG_REMOTE_CANCELED,
                               .name = peg__str(is_late ? "timeout" : "canceled"),
-                              .words = peg__str("")};
+                              .message = peg__str("")};
 
     peg__fail_because(&end.error, why->status, is_late ? "E_TIMEOUT" : "E_CANCELED", why,
                       "the call was not started");
@@ -197,9 +197,9 @@ peg_status remote__result_stopped(const struct remote__request *req, const peg_e
         /* What was sent may have been an earlier attempt. */
         peg__fail_because(
             &end.error, why->status, "E_OUTCOME_UNKNOWN", why,
-            "the gateway at %s %s; the call may have been started: look before you repeat it",
+            "the gateway at %s %s; the call may have been started: check before you retry",
             req->registry->address,
-            req->was_sent ? "was told that nobody waits any more" : "cannot be reached any more");
+            req->was_sent ? "was asked to cancel it" : "cannot be reached any more");
     }
     return remote__result_of(&end, ret_result, reterr);
 }
@@ -217,8 +217,8 @@ static peg_status end_stopped(struct calling *c, const struct remote__request *r
     return remote__result_stopped(req, &why, c->was_sent, &c->result, reterr);
 }
 
-/* What the gateway called its memory when it was last heard, before the first attempt. It may have
- * another one by now: then it says so, and has the call, or has never seen it. */
+/* The epoch of the gateway's memory as last reported, before the first attempt. A gateway with
+ * another epoch by now reports it. */
 static void note_call_epoch(struct calling *c)
 {
     pthread_mutex_lock(&c->client->lock);
@@ -245,7 +245,7 @@ static peg_status end_late_call(struct calling *c, const struct remote__request 
 {
     struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
                               .name = peg__str("outcome_unknown"),
-                              .words = peg__str(""),
+                              .message = peg__str(""),
                               .was_started = true,
                               .call_id = req->call_id};
     peg_status status;
@@ -262,18 +262,18 @@ static peg_status end_late_call(struct calling *c, const struct remote__request 
 }
 
 /* A gateway that refuses to be asked again says nothing about what it was asked first: it may have
- * been restarted, and nobody provides the tool yet. What does not fit now did not fit then. */
+ * been restarted, and have no provider for the tool yet. What does not fit now did not fit then. */
 static peg_status end_refused_again(struct calling *c, const struct remote__request *req,
                                     peg_error *reterr)
 {
     struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
                               .name = peg__str("outcome_unknown"),
-                              .words = peg__str(""),
+                              .message = peg__str(""),
                               .was_started = true};
 
     peg__fail_because(&end.error, PEG_EIO, "E_OUTCOME_UNKNOWN", &c->result->error,
                       "the connection to %s broke when the call may have been started, and asked "
-                      "again it is refused; look before you repeat it",
+                      "again it is refused; check before you retry",
                       req->registry->address);
     c->result = peg_remote_result_free(c->result);
     return remote__result_of(&end, &c->result, reterr);
@@ -455,7 +455,7 @@ static peg_status end_unsent(struct calling *c, const peg_error *why, peg_error 
         .outcome = PEG_REMOTE_REFUSED,
         .error = *why,
         .name = peg__str(why->status == PEG_ENOTFOUND ? "not_found" : "service_unavailable"),
-        .words = peg__str(""),
+        .message = peg__str(""),
     };
 
     if (why->status == PEG_ENOMEM || why->status == PEG_EINVAL) {

@@ -75,7 +75,7 @@ static peg_status copy_globs(peg_client *client, const char *const *globs,
     while (globs[n]) {
         if (++n > PEG_LIMIT_REMOTE_GLOBS)
             return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                             "a registry has more globs than PEG_LIMIT_REMOTE_GLOBS (%d)",
+                             "a registry has more than %d globs: use fewer",
                              PEG_LIMIT_REMOTE_GLOBS);
     }
     copy = peg__arena_alloc(&client->arena, (n + 1) * sizeof(*copy));
@@ -191,7 +191,7 @@ static peg_status add_registries(peg_client *client, const peg_client_options *o
                          "n_registries is set: then registries is needed, and address is not");
     if (n > PEG_LIMIT_REMOTE_REGISTRIES)
         return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                         "%zu registries are more than PEG_LIMIT_REMOTE_REGISTRIES (%d)", n,
+                         "there are %zu registries, and at most %d are possible", n,
                          PEG_LIMIT_REMOTE_REGISTRIES);
     client->registries = peg__arena_alloc_zero(&client->arena, n * sizeof(*client->registries));
     if (!client->registries)
@@ -313,8 +313,8 @@ peg_status remote__registry_only(peg_client *client, const char *name,
     if (status)
         return status;
     if (end - first > 1)
-        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
-                         "this client has %zu registries: say which one", client->n_registries);
+        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "this client has %zu registries: name one",
+                         client->n_registries);
     *ret_registry = &client->registries[first];
     return PEG_OK;
 }

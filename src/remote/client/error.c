@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What went wrong, in the codes of pegboard/client.h. The gateway's own words stay. */
+/* What went wrong, in the codes of pegboard/client.h. The gateway's own message stay. */
 
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +36,9 @@ static const struct {
     [WIRE_UNDECIDED] = {PEG_ELIMIT, "E_UNDECIDED"},
 };
 
-peg_status remote__wire_error(enum wire_error error, peg_str words, peg_error *reterr)
+peg_status remote__wire_error(enum wire_error error, peg_str message, peg_error *reterr)
 {
-    return peg__fail(reterr, kinds[error].status, kinds[error].code, "%.*s", PEG_ARG(words));
+    return peg__fail(reterr, kinds[error].status, kinds[error].code, "%.*s", PEG_ARG(message));
 }
 
 /* Only a gateway of ours adds a detail to a status; what comes without one is the connection's, or
@@ -48,31 +48,31 @@ bool remote__request_is_lost(const struct remote__request *req)
     return !req->failure && req->status.code == GRPC_UNAVAILABLE && req->status.details.len == 0;
 }
 
-/* ---- nobody answers ----------------------------------------------------------------------------
+/* ---- lost gateways -----------------------------------------------------------------------------
  *
  * Each layer of the connection names the address, and none knows what the others say. Here the
- * address is said once, with what the innermost knew; `cause` tells programs which kind it is. */
+ * address appears once, with the innermost reason; `cause` has the kind for programs. */
 
 /* What stands behind the first `mark`. False if there is none. */
-static bool is_behind(peg_str words, const char *mark, peg_str *ret_rest)
+static bool is_behind(peg_str message, const char *mark, peg_str *ret_rest)
 {
-    const char *at = memmem(words.ptr, words.len, mark, strlen(mark));
+    const char *at = memmem(message.ptr, message.len, mark, strlen(mark));
 
     if (!at)
         return false;
-    *ret_rest = peg__str_from(words, (size_t)(at - words.ptr) + strlen(mark));
+    *ret_rest = peg__str_from(message, (size_t)(at - message.ptr) + strlen(mark));
     return true;
 }
 
 /* "Connection refused (ECONNREFUSED)", as it goes into a sentence: "connection refused". */
-static void put_reason(peg_str system, char *ret_words, size_t size)
+static void put_reason(peg_str system, char *ret_reason, size_t size)
 {
     const char *name = memmem(system.ptr, system.len, " (", 2);
     const size_t len = name ? (size_t)(name - system.ptr) : system.len;
 
-    snprintf(ret_words, size, "%.*s", (int)len, system.ptr);
-    if (ret_words[0] >= 'A' && ret_words[0] <= 'Z')
-        ret_words[0] = (char)(ret_words[0] - 'A' + 'a');
+    snprintf(ret_reason, size, "%.*s", (int)len, system.ptr);
+    if (ret_reason[0] >= 'A' && ret_reason[0] <= 'Z')
+        ret_reason[0] = (char)(ret_reason[0] - 'A' + 'a');
 }
 
 static peg_status with_cause(peg_error *reterr, const char *cause)
@@ -82,20 +82,20 @@ static peg_status with_cause(peg_error *reterr, const char *cause)
     return PEG_EIO;
 }
 
-/* TLS could not be agreed on. False if that is not what the words say. */
-static bool fails_in_tls(const char *address, peg_str words, peg_error *reterr)
+/* TLS could not be agreed on. False if that is not what the message say. */
+static bool fails_in_tls(const char *address, peg_str message, peg_error *reterr)
 {
     static const char code[] = "E_SERVICE_UNAVAILABLE";
     peg_str why;
 
-    if (is_behind(words, "TLS failed: wrong version number", &why)) {
+    if (is_behind(message, "TLS failed: wrong version number", &why)) {
         peg__fail(reterr, PEG_EIO, code, "%s does not speak TLS", address);
         with_cause(reterr, "E_TLS");
-    } else if (is_behind(words, "(certificate verify failed): ", &why)) {
+    } else if (is_behind(message, "(certificate verify failed): ", &why)) {
         peg__fail(reterr, PEG_EIO, code, "the certificate of %s is not accepted: %.*s", address,
                   PEG_ARG(why));
         with_cause(reterr, "E_TLS_CERTIFICATE");
-    } else if (is_behind(words, "the peer refused the TLS connection: ", &why)) {
+    } else if (is_behind(message, "the peer refused the TLS connection: ", &why)) {
         peg__fail(reterr, PEG_EIO, code, "%s refused the TLS connection: %.*s", address,
                   PEG_ARG(why));
         with_cause(reterr, "E_TLS_REFUSED");
@@ -106,45 +106,46 @@ static bool fails_in_tls(const char *address, peg_str words, peg_error *reterr)
 }
 
 /* In good order or not: before it has said a word, that is the same. */
-static bool is_ended(peg_str words)
+static bool is_ended(peg_str message)
 {
     peg_str rest;
 
-    return is_behind(words, " ended the connection", &rest) || is_behind(words, " broke: ", &rest);
+    return is_behind(message, " ended the connection", &rest) ||
+           is_behind(message, " broke: ", &rest);
 }
 
 static peg_status fail_lost(const struct remote__request *req, peg_error *reterr)
 {
     static const char code[] = "E_SERVICE_UNAVAILABLE";
     const char *address = req->registry->address;
-    peg_str words = req->status.message;
+    peg_str message = req->status.message;
     peg_str why;
     char reason[128];
 
-    if (!peg__str_starts(words, peg__str("no connection to "))) {
+    if (!peg__str_starts(message, peg__str("no connection to "))) {
         peg__fail(reterr, PEG_EIO, code, "the gateway at %s went away: %.*s", address,
-                  PEG_ARG(words));
+                  PEG_ARG(message));
         return with_cause(reterr, "E_STREAM_BROKE");
     }
-    if (is_behind(words, ": ", &why))
-        words = why;
-    if (fails_in_tls(address, words, reterr))
+    if (is_behind(message, ": ", &why))
+        message = why;
+    if (fails_in_tls(address, message, reterr))
         return PEG_EIO;
-    if (is_ended(words)) {
+    if (is_ended(message)) {
         peg__fail(reterr, PEG_EIO, code,
                   "something listens at %s, but ended the connection at once", address);
         return with_cause(reterr, "E_STREAM_ENDED");
     }
-    if (is_behind(words, " was given up: ", &why)) {
+    if (is_behind(message, " was given up: ", &why)) {
         peg__fail(reterr, PEG_EIO, code, "what listens at %s is no gateway: %.*s", address,
                   PEG_ARG(why));
         return with_cause(reterr, "E_HTTP2");
     }
-    if (is_behind(words, " could not be opened: ", &why)) {
+    if (is_behind(message, " could not be opened: ", &why)) {
         put_reason(why, reason, sizeof(reason));
-        words = peg__str(reason);
+        message = peg__str(reason);
     }
-    peg__fail(reterr, PEG_EIO, code, "no gateway answers at %s: %.*s", address, PEG_ARG(words));
+    peg__fail(reterr, PEG_EIO, code, "no gateway answers at %s: %.*s", address, PEG_ARG(message));
     return with_cause(reterr, "E_STREAM");
 }
 

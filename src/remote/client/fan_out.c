@@ -62,7 +62,7 @@ static void start_request(struct remote__fan *fan, peg_ctx *ctx)
     fan->status = remote__request_start(&fan->req, &fan->error);
 }
 
-/* The answer is read as soon as it is there; that the call ended well is heard after it. */
+/* The answer is read as soon as it is there; the status of the call follows it. */
 static peg_status read_fan_answer(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena,
                                   enum remote__received *ret_received)
 {

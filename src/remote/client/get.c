@@ -20,7 +20,7 @@
 struct fetch {
     struct net_message message; /* first */
     struct remote__registry *registry;
-    uint32_t heard;         /* for the cache */
+    uint32_t n_changes;     /* for the cache */
     struct grpc_method raw; /* GetToolset, answered with bytes */
     struct grpc_metadata metadata;
     struct peg__arena arena;
@@ -48,7 +48,7 @@ static void on_fetched(struct grpc_rpc *rpc, const void *message, void *user)
     (void)rpc;
     if (remote__toolset_read(fetch->registry, *(const peg_str *)message, &toolset, NULL))
         return;
-    remote__cache_put(fetch->registry, peg__str(fetch->name), toolset, fetch->heard);
+    remote__cache_put(fetch->registry, peg__str(fetch->name), toolset, fetch->n_changes);
     peg_toolset_unref(&toolset->toolset);
 }
 
@@ -111,7 +111,7 @@ void remote__refresh(struct remote__registry *registry, peg_str name)
         return;
     }
     fetch->registry = registry;
-    fetch->heard = remote__cache_note(registry, name);
+    fetch->n_changes = remote__cache_note(registry, name);
     fetch->raw = *GET_TOOLSET;
     fetch->raw.output = NULL;
     memcpy(fetch->name, name.ptr, name.len);
@@ -189,12 +189,12 @@ static peg_status get_again(struct remote__registry *registry, peg_ctx *ctx, con
 {
     struct remote__toolset *fresh;
     peg_error error;
-    const uint32_t heard = remote__cache_note(registry, peg__str(name));
+    const uint32_t n_changes = remote__cache_note(registry, peg__str(name));
     const peg_status status = fetch_now(registry, ctx, name, &fresh, &error);
 
     if (!status) {
         if (registry->client->cache_ttl_ms)
-            remote__cache_put(registry, peg__str(name), fresh, heard);
+            remote__cache_put(registry, peg__str(name), fresh, n_changes);
         *ret_toolset = &fresh->toolset;
         return PEG_OK;
     }

@@ -394,7 +394,7 @@ static peg_status fail_tool(const struct importing *i, const peg_toolset *toolse
     if (why->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (i->options->skips_unusable && why->status != PEG_EEXISTS) {
-        peg__log(PEG_LOG_WARN, "E_CLIENT_IMPORT", "the tool %s of %s is left out: %s", tool,
+        peg__log(PEG_LOG_WARN, "E_CLIENT", "the tool %s of %s is left out: %s", tool,
                  toolset->info.name, why->message);
         return PEG_OK;
     }
@@ -472,7 +472,7 @@ static peg_status import_glob(const struct importing *i, const char *glob, peg_e
     if (status)
         return status;
     for (size_t k = 0; k < list->n_failures; k++)
-        peg__log(PEG_LOG_WARN, "E_CLIENT_IMPORT", "the registry %s is left out: %s",
+        peg__log(PEG_LOG_WARN, "E_CLIENT", "the registry %s is left out: %s",
                  list->failures[k].registry, list->failures[k].error.message);
     for (size_t k = 0; k < list->len && !status; k++) {
         const peg_toolset_info *info = &list->items[k];

@@ -69,8 +69,7 @@ static peg_status count_toolsets(struct listing *l, size_t n, peg_error *reterr)
     if (l->n_seen > PEG_LIMIT_REMOTE_REPORTED)
         return peg__fail(
             reterr, PEG_ELIMIT, "E_CLIENT",
-            "there are more toolsets than PEG_LIMIT_REMOTE_REPORTED (%d): ask for some "
-            "by tags or of one registry",
+            "there are more than %d toolsets: list some of them, by tags or of one registry",
             PEG_LIMIT_REMOTE_REPORTED);
     return PEG_OK;
 }

@@ -3,8 +3,8 @@
 #define PEG_REMOTE_CLIENT_REMOTE_H
 
 /*
- * The client behind pegboard/client.h. Whoever calls one of its functions waits; what goes over the
- * wire happens on the client's loop:
+ * The client behind pegboard/client.h. Its functions block the caller; the
+ * wire is the business of the client's loop:
  *
  *   peg_client_list, _search, _call, ...      the caller's thread
  *       remote__unary()                       one request, one answer, as an error if it is one
@@ -48,14 +48,14 @@ struct remote__registry {
 };
 
 /* Counters of the cache: two names of one counter cost a fetch, now and then. */
-enum { REMOTE_HEARD = 256 };
+enum { REMOTE_COUNTERS = 256 };
 
 /* Toolsets by registry and name; under the client's lock. */
 struct remote__cached;
 struct remote__cache {
     struct peg__map map; /* "<number of the registry>/<name>" -> remote__cached */
-    /* How often something was heard of toolsets of one hash; what was asked for before is old. */
-    uint32_t n_heard[REMOTE_HEARD];
+    /* How often toolsets of one hash changed; an answer that was asked for before is old. */
+    uint32_t n_changes[REMOTE_COUNTERS];
     uint64_t n_confirmed; /* how often an entry was put, or was said to be there */
 };
 
@@ -99,7 +99,7 @@ struct remote__request {
     struct remote__registry *registry;
     const struct grpc_method *method;
     const ProtobufCMessage *request; /* until it is stopped */
-    int64_t timeout_ms;              /* that the gateway is told; 0: none */
+    int64_t timeout_ms;              /* sent to the gateway; 0: none */
     bool waits_for_ready;
     const char *asked_epoch; /* a call that was asked for before: of whom, or "unknown"; or NULL */
     /* what it was sent with */
@@ -123,7 +123,7 @@ struct remote__request {
     bool is_paused;
     bool is_over;
     char epoch[REMOTE_EPOCH]; /* what received in the headers of the answer; when it is over */
-    /* when it is over; its words lie in the arena */
+    /* when it is over; its texts lie in the arena */
     peg_status failure; /* of this side: it was not started, or there was no memory */
     peg_error error;
     struct grpc_status status;
@@ -138,7 +138,7 @@ struct remote__request {
 enum remote__received {
     REMOTE_MESSAGE, /* *ret_bytes, borrowed until the next one is asked for */
     REMOTE_OVER,    /* failure and status are set */
-    REMOTE_STOP,    /* the context says so */
+    REMOTE_STOP,    /* the context has stopped */
     REMOTE_TIME,    /* until_ns has come */
 };
 
@@ -160,8 +160,8 @@ bool remote__request_is_lost(const struct remote__request *req);
 peg_status remote__request_error(const struct remote__request *req, peg_error *reterr);
 /* The same for what the context did to one that is not: PEG_ECANCELED, PEG_ETIMEOUT. */
 peg_status remote__ctx_error(peg_ctx *ctx, peg_error *reterr);
-/* What the gateway's words become. */
-peg_status remote__wire_error(enum wire_error error, peg_str words, peg_error *reterr);
+/* The error for a name and a message of the wire. */
+peg_status remote__wire_error(enum wire_error error, peg_str message, peg_error *reterr);
 
 /* Milliseconds until the context stops, at least 1; INT64_MAX: it does not. */
 int64_t remote__ctx_left_ms(const peg_ctx *ctx);
@@ -216,31 +216,31 @@ struct remote__toolset *remote__toolset_stale(struct remote__toolset *toolset);
 
 enum remote__age {
     REMOTE_FRESH,
-    REMOTE_AGEING, /* in the last fifth of its time, and nobody fetches it: now you do */
+    REMOTE_AGEING, /* in the last fifth of its time, and not being fetched: fetch it */
     REMOTE_EXPIRED,
 };
 /* A reference, or NULL: not there. */
 struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg_str name,
                                           enum remote__age *ret_age);
-/* Before a toolset is fetched: what remote__cache_put() is to be told. */
+/* Before a toolset is fetched: the value for remote__cache_put(). */
 uint32_t remote__cache_note(struct remote__registry *registry, peg_str name);
-/* Takes its own reference. Without memory the cache stays as it is; and if something was heard of
- * the toolset since it was asked for, as it may be what was there before. */
+/* Takes its own reference. Without memory the cache stays as it is; and if the toolset
+ * changed since it was asked for, as this may be the old one. */
 void remote__cache_put(struct remote__registry *registry, peg_str name,
-                       struct remote__toolset *toolset, uint32_t heard);
+                       struct remote__toolset *toolset, uint32_t n_changes);
 void remote__cache_drop(struct remote__registry *registry, peg_str name);
 /* What is there has the name for all: the registries before it have said that they have none. That
- * is believed for as long as an entry is, and until one of them is heard to have it. */
+ * is believed for as long as an entry is, and until one of them reports it. */
 void remote__cache_set_first(struct remote__registry *registry, peg_str name);
 bool remote__cache_is_first(struct remote__registry *registry, peg_str name);
-/* Everything that there is is told now: what remote__cache_end_all() is to be told. */
+/* A full report begins: the value for remote__cache_end_all(). */
 uint64_t remote__cache_begin_all(struct remote__registry *registry);
 /* That was everything: drops what was not said to be there since. */
 void remote__cache_end_all(struct remote__registry *registry, uint64_t since);
-/* Drops it if it is of another revision: a change may have come while nobody heard of it. */
+/* Drops it if it is of another revision: a break may have hidden the change. */
 void remote__cache_check(struct remote__registry *registry, peg_str name, uint64_t revision);
 void remote__cache_clear(peg_client *client);
-/* Whoever was told AGEING has failed: not again for a while. */
+/* The fetch after AGEING has failed: not again for a while. */
 void remote__cache_cool(struct remote__registry *registry, peg_str name);
 /* Fetches in the background. */
 void remote__refresh(struct remote__registry *registry, peg_str name);
@@ -274,7 +274,7 @@ struct remote__end {
     peg_remote_outcome outcome;
     peg_error error;
     peg_str name;
-    peg_str words; /* all of them; empty: those of the error */
+    peg_str message; /* whole; empty: the error's */
     bool was_started;
     int64_t retry_ms;
     peg_str call_id;

@@ -59,7 +59,7 @@ static peg_status fill_metadata(struct remote__sending *s, const peg_remote_requ
 
     if (n > PEG_LIMIT_REMOTE_METADATA)
         return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                         "n_metadata is more than PEG_LIMIT_REMOTE_METADATA (%d)",
+                         "n_metadata is more than %d: send fewer entries",
                          PEG_LIMIT_REMOTE_METADATA);
     s->entries = peg__arena_alloc(&s->arena, (n + 1) * sizeof(*s->entries));
     s->entry_pointers = peg__arena_alloc(&s->arena, (n + 1) * sizeof(*s->entry_pointers));
@@ -76,10 +76,10 @@ static peg_status fill_metadata(struct remote__sending *s, const peg_remote_requ
     return PEG_OK;
 }
 
-/* The gateway is told a moment that is a little early: its word, whether the call was started,
- * is worth more than our own that we have given up. It refuses a time beyond its limit, which is
- * for whoever named that time to hear; a context that lasts longer names none. */
-static int64_t told_ms(const peg_remote_request *request, const peg_ctx *ctx)
+/* The gateway gets a deadline that is a little early: it knows whether the call was started, and we
+ * do not. It refuses a time beyond its limit, so one that the caller asked for goes out unchanged;
+ * a context that lasts longer asks for none. */
+static int64_t sent_timeout_ms(const peg_remote_request *request, const peg_ctx *ctx)
 {
     const int64_t left_ms = remote__ctx_left_ms(ctx);
     const int64_t margin_ms = left_ms / 10 < MARGIN_MS ? left_ms / 10 : MARGIN_MS;
@@ -100,7 +100,7 @@ static peg_status check_call_request(const peg_remote_request *request, peg_erro
 
     if (!request || !request->toolset || !request->tool)
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
-                         "toolset and tool are required: say what is called");
+                         "toolset and tool are required: name what to call");
     if (request->n_metadata && !request->metadata)
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "n_metadata is set, metadata is not");
     status = wire_check_name(peg__str(request->toolset), "toolset", reterr);
@@ -116,8 +116,7 @@ static peg_status check_request_size(const struct remote__sending *s, peg_error 
         return PEG_OK;
     return peg__fail(
         reterr, PEG_ELIMIT, "E_CLIENT",
-        "the call takes %zu bytes, more than PEG_LIMIT_REMOTE_REQUEST_BYTES (%d): send "
-        "less, or a reference to it",
+        "the call takes %zu bytes, more than the %d of a request: send less, or a reference to it",
         size, PEG_LIMIT_REMOTE_REQUEST_BYTES);
 }
 
@@ -133,7 +132,7 @@ peg_status remote__sending_fill(struct remote__sending *s, const peg_remote_requ
     s->message.tool = wire_text(request->tool);
     s->message.payload.data = peg__unconst(request->args.ptr);
     s->message.payload.len = request->args.len;
-    s->message.timeout_ms = told_ms(request, outlives_ctx ? NULL : ctx);
+    s->message.timeout_ms = sent_timeout_ms(request, outlives_ctx ? NULL : ctx);
     fill_meta(s, request);
     fill_trace(s, ctx);
     status = fill_metadata(s, request, reterr);

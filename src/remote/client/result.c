@@ -104,7 +104,7 @@ static peg_status fill_result(struct remote__result *r,
     return copy_server_data(r, response, reterr);
 }
 
-/* The tool has run, and nobody knows what it said. */
+/* The tool has run, and its result is lost. */
 static peg_status set_unreadable(struct remote__result *r, const peg_error *why)
 {
     r->result.outcome = PEG_REMOTE_UNKNOWN;
@@ -112,7 +112,7 @@ static peg_status set_unreadable(struct remote__result *r, const peg_error *why)
     r->result.error_name = "outcome_unknown";
     peg__fail_because(
         &r->result.error, PEG_EHOST, "E_OUTCOME_UNKNOWN", why,
-        "the tool has answered, but its answer cannot be read; look before you repeat it");
+        "the tool has answered, but its answer cannot be read; check before you retry");
     r->result.error_message = r->result.error.message;
     return PEG_OK;
 }
@@ -190,7 +190,7 @@ peg_status remote__result_of(const struct remote__end *end, peg_remote_result **
         status = set_text(r, &r->result.call_id, end->call_id, reterr);
     if (!status)
         status = set_text(r, &r->result.error_message,
-                          end->words.len ? end->words : peg__str(end->error.message), reterr);
+                          end->message.len ? end->message : peg__str(end->error.message), reterr);
     return give_result(r, status, ret_result);
 }
 
@@ -199,13 +199,13 @@ static void set_unknown(const struct remote__request *req, struct remote__end *e
     end->outcome = PEG_REMOTE_UNKNOWN;
     end->was_started = true;
     end->name = peg__str("outcome_unknown");
-    peg__fail(&end->error, req->status.code == GRPC_DEADLINE_EXCEEDED ? PEG_ETIMEOUT : PEG_EIO,
-              "E_OUTCOME_UNKNOWN",
-              "the exchange with %s ended before the call did, whose end is not known: look before "
-              "you repeat it (%s: %.*s)",
-              req->registry->address, grpc_code_name(req->status.code),
-              PEG_ARG(req->status.message));
-    end->words = peg__str("");
+    peg__fail(
+        &end->error, req->status.code == GRPC_DEADLINE_EXCEEDED ? PEG_ETIMEOUT : PEG_EIO,
+        "E_OUTCOME_UNKNOWN",
+        "the exchange with %s ended before the call did, whose outcome is unknown: check before "
+        "you retry (%s: %.*s)",
+        req->registry->address, grpc_code_name(req->status.code), PEG_ARG(req->status.message));
+    end->message = peg__str("");
 }
 
 /* A gateway that says no says why, in a detail. What comes without one may come from anywhere on
@@ -236,7 +236,7 @@ peg_status remote__result_of_end(const struct remote__request *req, bool was_sta
 {
     const bool may_run = was_started || req->was_sent;
     struct remote__end end = {
-        .words = req->status.message, .retry_ms = req->retry_ms, .call_id = req->call_id};
+        .message = req->status.message, .retry_ms = req->retry_ms, .call_id = req->call_id};
     struct peg__arena arena = {0};
     enum wire_error error;
     peg_status status;

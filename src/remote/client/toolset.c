@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Toolsets as a gateway tells them, as those of pegboard/client.h. */
+/* Converts toolsets of the wire to those of pegboard/client.h. */
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -50,8 +50,7 @@ peg_status remote__tags(const char *const *tags, size_t *ret_n, peg_error *reter
     while (tags && tags[n]) {
         if (++n > PEG_LIMIT_REMOTE_TAGS)
             return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
-                             "there are more tags than PEG_LIMIT_REMOTE_TAGS (%d)",
-                             PEG_LIMIT_REMOTE_TAGS);
+                             "there are more than %d tags: use fewer", PEG_LIMIT_REMOTE_TAGS);
     }
     *ret_n = n;
     return PEG_OK;
@@ -102,7 +101,7 @@ static peg_status fill_toolset(struct remote__toolset *t, const struct remote__r
         return status;
     m = (const Pegboard__V1__GetToolsetResponse *)message;
     if (!m->toolset)
-        return peg__fail(reterr, PEG_EPARSE, "E_PROTOBUF", "there is no toolset in it");
+        return peg__fail(reterr, PEG_EPARSE, "E_GATEWAY", "there is no toolset in it");
     remote__info(registry, m->toolset, &t->toolset.info);
     t->toolset.stream_id = m->stream_id;
     return read_tools(t, m, reterr);

@@ -43,7 +43,7 @@ struct peg_watch {
     size_t n_watchers; /* whose threads run */
 };
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static void report_event(const struct watcher *w, peg_watch_kind kind,
                          const peg_toolset_info *toolset, const peg_error *error)
@@ -102,7 +102,7 @@ static void report_toolset(struct watcher *w, const Pegboard__V1__WatchResponse 
     report_event(w, kind, &info, NULL);
 }
 
-/* What was unregistered while nobody heard of it is not told: all others were. */
+/* Toolsets that were unregistered during a break are not reported: all others were. */
 static void report_ready(struct watcher *w)
 {
     if (!w->changes_only && !w->watch->n_tags)
@@ -122,8 +122,8 @@ static bool take_watch_event(struct watcher *w, peg_str bytes, struct peg__arena
         return false;
     response = (const Pegboard__V1__WatchResponse *)message;
     if (response->kind == PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_LOST) {
-        peg__fail(ret_why, PEG_ELIMIT, "E_WATCH_TOO_SLOW",
-                  "the gateway had more to tell than was read: everything is told again");
+        peg__fail(ret_why, PEG_ELIMIT, "E_OVERLOADED",
+                  "the watcher reads too slowly: everything is reported again");
         return false;
     }
     w->reported = NULL;
@@ -137,7 +137,7 @@ static bool take_watch_event(struct watcher *w, peg_str bytes, struct peg__arena
 
 /* ---- reading ---- */
 
-/* Until the stream ends, or nobody watches any more: then false. */
+/* Until the stream ends. False: the watch was stopped. */
 static bool read_stream(struct watcher *w, struct remote__request *req, peg_error *ret_why)
 {
     struct peg__arena arena = {0};
@@ -158,7 +158,7 @@ static bool read_stream(struct watcher *w, struct remote__request *req, peg_erro
     return !goes_on || received == REMOTE_OVER;
 }
 
-/* False: nobody watches any more. */
+/* False: the watch was stopped. */
 static bool watch_once(struct watcher *w, peg_error *ret_why)
 {
     Pegboard__V1__WatchRequest request = PEGBOARD__V1__WATCH_REQUEST__INIT;
@@ -177,7 +177,7 @@ static bool watch_once(struct watcher *w, peg_error *ret_why)
         goes_on = read_stream(w, &req, ret_why);
     if (req.status.code == GRPC_UNAUTHENTICATED)
         remote__registry_renew(w->registry, req.authorization);
-    /* From the first one that was heard on, a break may hide changes. */
+    /* From the first event on, a break may hide changes. */
     w->changes_only &= !req.was_sent || req.status.code == GRPC_UNAUTHENTICATED;
     remote__request_free(&req);
     return goes_on;
@@ -285,7 +285,7 @@ peg_status peg_client_watch(peg_client *client, const peg_watch_options *options
     peg_status status;
 
     if (!fn)
-        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "fn is required: it hears of changes");
+        return peg__fail(reterr, PEG_EINVAL, "E_CLIENT", "fn is required: it receives the changes");
     status = remote__registries(client, o->registry, &first, &end, reterr);
     if (status)
         return status;

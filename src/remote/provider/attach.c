@@ -221,7 +221,7 @@ static void on_offered(struct remote__prov_stream *stream, const Pegboard__V1__O
         remote__prov_offer(prov);
 }
 
-#define TOKEN_CODE "E_PROVIDER_TOKEN"
+#define TOKEN_CODE "E_PROVIDER"
 
 peg_status remote__prov_check_token(const peg_provider *prov, peg_error *reterr)
 {

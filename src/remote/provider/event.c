@@ -164,7 +164,7 @@ void remote__prov_events_init(struct remote__prov_events *events)
     pthread_cond_init(&events->is_free, NULL);
 }
 
-/* Nobody tells any more, and whoever complete last has left nothing. */
+/* No thread reports any more, and none of its events is pending. */
 void remote__prov_events_destroy(struct remote__prov_events *events)
 {
     pthread_cond_destroy(&events->is_free);

@@ -15,14 +15,14 @@ enum { DEFAULT_CONCURRENCY = 4, MAX_MS = 3600 * 1000 };
 
 static peg_status reject_option(peg_error *reterr, const char *where, const char *message)
 {
-    peg__fail(reterr, PEG_EINVAL, "E_PROVIDER_OPTIONS", "%s of a provider: %s", where, message);
+    peg__fail(reterr, PEG_EINVAL, "E_PROVIDER", "%s of a provider: %s", where, message);
     peg__error_where(reterr, peg__str(where));
     return PEG_EINVAL;
 }
 
 static peg_status reject_option_because(peg_error *reterr, const char *where, const peg_error *why)
 {
-    peg__fail_because(reterr, PEG_EINVAL, "E_PROVIDER_OPTIONS", why, "%s of a provider", where);
+    peg__fail_because(reterr, PEG_EINVAL, "E_PROVIDER", why, "%s of a provider", where);
     peg__error_where(reterr, peg__str(where));
     return PEG_EINVAL;
 }
@@ -94,8 +94,8 @@ static peg_status check_token(const peg_provider_options *options, peg_error *re
 
     if (options->token && options->token_file)
         return reject_option(reterr, "/token_file", "there is a token as well: give one of them");
-    if (options->token && remote__token_make(peg__str(options->token), "it", "E_PROVIDER_TOKEN",
-                                             &authorization, &why))
+    if (options->token &&
+        remote__token_make(peg__str(options->token), "it", "E_PROVIDER", &authorization, &why))
         return why.status == PEG_ENOMEM ? peg__fail_nomem(reterr)
                                         : reject_option_because(reterr, "/token", &why);
     peg__blob_unref(authorization);

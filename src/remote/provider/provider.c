@@ -43,14 +43,14 @@ static void on_signal(int number)
     errno = kept;
 }
 
-/* PEG_ESTATE (E_PROVIDER_SIGNALS): another provider has them. */
+/* PEG_ESTATE (E_PROVIDER): another provider has them. */
 static peg_status catch_signals(peg_provider *prov, peg_error *reterr)
 {
-    peg_provider *nobody = NULL;
+    peg_provider *none = NULL;
     struct sigaction action;
 
-    if (!atomic_compare_exchange_strong(&signal_target, &nobody, prov))
-        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_SIGNALS",
+    if (!atomic_compare_exchange_strong(&signal_target, &none, prov))
+        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER",
                          "another provider of this process handles signals: set handles_signals "
                          "for one of them, and stop the others yourself");
     memset(&action, 0, sizeof(action));
@@ -328,7 +328,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     peg_status status;
 
     if (!registry || !options)
-        return peg__fail(reterr, PEG_EINVAL, "E_PROVIDER_OPTIONS",
+        return peg__fail(reterr, PEG_EINVAL, "E_PROVIDER",
                          "a provider needs a registry and options with the name of its toolset");
     prov = peg__alloc_zero(1, sizeof(*prov));
     if (!prov)
@@ -361,7 +361,7 @@ peg_status peg_provider_start(peg_provider *prov, peg_error *reterr)
     peg_status status;
 
     if (prov->is_started)
-        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_STARTED",
+        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER",
                          "the provider was already started: make another one");
     /* A wrong name fails here. Later the file may be missing for a while, and is retried. */
     status = remote__prov_check_token(prov, reterr);
@@ -403,7 +403,7 @@ peg_status peg_provider_wait(peg_provider *prov, peg_error *reterr)
     peg_status status;
 
     if (!prov->is_started)
-        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER_STARTED",
+        return peg__fail(reterr, PEG_ESTATE, "E_PROVIDER",
                          "the provider was not started: call peg_provider_start() first");
     if (!prov->config.handles_signals)
         return await_end(prov, reterr);

@@ -137,7 +137,7 @@ struct remote__prov_about {
     size_t n_tags;
 };
 
-/* NULL: none of it. PEG_EINVAL (E_PROVIDER_OPTIONS), PEG_ENOMEM. */
+/* NULL: none of it. PEG_EINVAL (E_PROVIDER), PEG_ENOMEM. */
 peg_status remote__prov_about_new(const char *description, const char *version,
                                   const char *const *tags, struct remote__prov_about **ret_about,
                                   peg_error *reterr);
@@ -268,7 +268,7 @@ void remote__prov_close_streams(peg_provider *prov);
 void remote__prov_drop_streams(peg_provider *prov);
 /* Offers the registry's tools as they are now. */
 void remote__prov_offer(peg_provider *prov);
-/* Any thread. Checks the token file: the errors of remote__token_read(), as E_PROVIDER_TOKEN. */
+/* Any thread. Checks the token file: the errors of remote__token_read(), as E_PROVIDER. */
 peg_status remote__prov_check_token(const peg_provider *prov, peg_error *reterr);
 
 /* ---- table.c: on the loop ---- */

@@ -16,7 +16,7 @@
 #include "remote/provider/provider.h"
 #include "json/json.h"
 
-/* Owned by whoever has it: the handler, the mailbox, the stream. */
+/* Owned in turn by the handler, the mailbox and the stream. */
 struct remote__prov_delta {
     struct net_message message;
     struct remote__prov_delta *next;
@@ -94,7 +94,7 @@ static void drop_deltas(struct remote__prov_stream *stream)
         free_delta(take_first_delta(stream));
 }
 
-/* On the loop. Who talks on behind the result was abandoned, and must not hold it up. */
+/* On the loop. A handler that writes after the result was abandoned, and must not delay it. */
 static void queue_delta(struct remote__prov_delta *delta)
 {
     struct remote__prov_stream *stream = delta->call->via;
@@ -220,7 +220,7 @@ static peg_str make_key(const char *call_id, uint32_t attempt, char ret_key[KEY_
     return peg__strn(ret_key, n > 0 && n < KEY_BYTES ? (size_t)n : 0);
 }
 
-static void tell_done(peg_provider *prov)
+static void publish_done(peg_provider *prov)
 {
     pthread_mutex_lock(&prov->lock);
     prov->state.n_unacknowledged = prov->n_done;
@@ -230,7 +230,7 @@ static void tell_done(peg_provider *prov)
 static void count_done(peg_provider *prov)
 {
     prov->n_done++;
-    tell_done(prov);
+    publish_done(prov);
 }
 
 /* Often enough that none is kept for much longer than it should be. */
@@ -264,7 +264,7 @@ static void uncount_done(const struct remote__prov_call *call)
         prov->n_kept--;
     prov->n_kept_bytes -= call->n_kept_bytes;
     prov->n_done--;
-    tell_done(prov);
+    publish_done(prov);
 }
 
 /* A result gives the gateway its credit back, and is kept until the Ack: a gateway that keeps to
@@ -385,16 +385,15 @@ void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__C
     if (peg__map_find(&prov->recent, key))
         return;
     if (stream->is_leaving || prov->phase != REMOTE__PROV_SERVING) {
-        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_DRAINING, "E_PROVIDER_DRAINS");
+        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_DRAINING, "E_PROVIDER_DRAIN");
         return;
     }
     if (remote__prov_call_new(prov, frame, &call)) {
-        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED,
-                    "E_PROVIDER_MEMORY");
+        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED, "E_OVERLOADED");
         return;
     }
     if (!start_call(stream, call))
-        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED, "E_PROVIDER_FULL");
+        reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED, "E_OVERLOADED");
     remote__prov_call_unref(call);
 }
 

@@ -232,7 +232,7 @@ peg_status remote__prov_start_workers(peg_provider *prov, peg_error *reterr)
         const int error = start_thread(&prov->workers[i], prov);
 
         if (error)
-            return peg__fail(reterr, PEG_EIO, "E_PROVIDER_THREAD",
+            return peg__fail(reterr, PEG_EIO, "E_PROVIDER",
                              "thread %u of %u for handlers could not be started (error %d): lower "
                              "concurrency, or raise the system's limit",
                              i + 1, n, error);
