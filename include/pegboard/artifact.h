@@ -18,7 +18,49 @@
 extern "C" {
 #endif
 
-/* Answers one query with a peg_call_reply...() or peg_call_fail(). */
+/*
+ * ---- queries ----
+ *
+ * A query is one question about an artifact. While a dispatch has artifacts, each query of their
+ * kinds is offered to the model as a tool of the query's name, untrusted and ephemeral. Its input
+ * schema is made from the query:
+ *
+ *   {"type": "object",
+ *    "properties": {"callId": {"enum": [handles of the artifacts that have the query]},
+ *                   ...properties},
+ *    "required": ["callId", ...required]}
+ *
+ *   member       accepted                                         refused
+ *   name         a tool's: [A-Za-z0-9_.:/-]{1,256}                taken in the kind or a base of it
+ *   description  1 byte to 64 KiB of UTF-8                        missing, empty
+ *   properties   NULL, or the JSON text of an object that has     "callId", a name twice, a schema
+ *                a schema (object or boolean) for each argument   that does not compile
+ *   required     NULL, or the JSON text of an array of names      a name that is not in properties
+ *   run          the function that answers                        NULL
+ *
+ * Arguments are checked against the schema before run is called, which gets them with callId and
+ * the artifact that callId names. run must answer with text or JSON: peg_call_reply(),
+ * peg_call_reply_json() or peg_call_fail(). A tool of the host with the same name is offered
+ * instead of the query.
+ *
+ *   static void run_width(peg_call *call, peg_artifact *artifact, const peg_json *args)
+ *   {
+ *       ...reads peg_artifact_line(artifact, ...), and replies with a number
+ *   }
+ *
+ *   static const peg_artifact_query queries[] = {
+ *       {"table_width", "Return how many columns a row of the table has.",
+ *        "{\"row\":{\"type\":\"integer\",\"minimum\":0}}", "[\"row\"]", run_width},
+ *   };
+ *   static const peg_artifact_kind table = {"table", NULL, queries, 1, NULL, NULL};
+ *
+ * The kinds of the library have these: text artifact_head, _tail, _grep, _cat, _byte_length,
+ * _line_count, _estimate_tokens; json also artifact_json_type, _keys, _length, _get, _filter,
+ * _slice, _pluck; markdown also artifact_md_frontmatter, _headings, _code_blocks, _sections,
+ * _links, _images, _text, _ast.
+ */
+
+/* Answers one query; see above. */
 typedef void (*peg_query_fn)(peg_call *call, peg_artifact *artifact, const peg_json *args);
 
 typedef struct peg_artifact_query {

@@ -74,9 +74,11 @@ typedef struct peg_run_settings {
     int max_retries;
     int64_t retry_delay_ms;
     double retry_factor;
-    int max_iterations; /* of a dispatch [20] E_LIMIT_ITERATIONS; negative: no limit */
-    int max_parallel;   /* calls of a response that run at once, on a pool [one]; 1 also tells the
-                         * model to ask for one at a time */
+    int max_iterations;  /* of a dispatch [20] E_LIMIT_ITERATIONS; negative: no limit */
+    int max_parallel;    /* calls of a response that run at once, on a pool [one]; 1 also tells the
+                          * model to ask for one at a time */
+    int64_t reserved[4]; /* zero; settings to come take its place, so that the structs that hold
+                          * this one by value stay as they are (E_STRUCT_SIZE if it is set) */
 } peg_run_settings;
 
 /* Zero means the default, in brackets; a negative number means no limit. */

@@ -11,13 +11,13 @@
 PEG__SHARED peg_status peg__fail(peg_error *reterr, peg_status status, const char *code,
                                  const char *fmt, ...) PEG_PRINTF(4, 5);
 
-/* The same for PEG_ENOMEM, whose words are always the same. */
+/* The same for PEG_ENOMEM, whose message is always the same. */
 PEG__SHARED peg_status peg__fail_nomem(peg_error *reterr);
 
 /* PEG_EIO (E_NO_RANDOMNESS): what base/id.h was asked for and could not give. */
 peg_status peg__fail_no_randomness(peg_error *reterr);
 
-/* The same with the error behind it: its code becomes `cause`, its words end the message. The
+/* The same with the error behind it: its code becomes `cause`, its message ends ours. The
  * cause may be *reterr itself. */
 peg_status peg__fail_because(peg_error *reterr, peg_status status, const char *code,
                              const peg_error *cause, const char *fmt, ...) PEG_PRINTF(5, 6);
@@ -33,7 +33,7 @@ void peg__error_where(peg_error *reterr, peg_str pointer);
 /* Longer messages are cut at a character. */
 enum { PEG_LOG_MESSAGE_BYTES = 512 };
 
-/* Would a message of this level be heard? One relaxed load: worth asking before costly words. */
+/* Does the log take this level? One relaxed load: ask before building a costly message. */
 bool peg__log_wants(peg_log_level level);
 
 /* Hands a message to the hook, if there is one. `code` is a literal. No payload: see

@@ -21,7 +21,7 @@ enum {
 
 bool peg__random(void *ret_bytes, size_t n) PEG_MUST_USE;
 
-/* 128 random bits: nonces, names nobody can guess. */
+/* 128 random bits: nonces, names that cannot be guessed. */
 bool peg__id_hex(char ret_text[PEG_ID_HEX_TEXT]) PEG_MUST_USE;
 
 /* A UUID of version 7 (RFC 9562): sorts by time, as bytes and as text. Each one that a process

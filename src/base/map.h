@@ -13,7 +13,7 @@
  *   peg__map_free(&map);
  *
  * Owned: peg__map_free() gives everything back and leaves an empty map. Threads:
- * any number may read a map that nobody changes.
+ * any number may read a map while it does not change.
  */
 
 #include "base/hash.h"

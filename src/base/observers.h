@@ -22,7 +22,7 @@ struct peg__observer {
     unsigned n_calls; /* that are running */
 };
 
-/* Any thread. A value; all zero is a bell that nobody hangs on (see PEG__OBSERVERS). */
+/* Any thread. A value; all zero has no observers (see PEG__OBSERVERS). */
 struct peg__observers {
     pthread_mutex_t lock;
     pthread_cond_t idle;

@@ -205,7 +205,6 @@ peg_status peg__json_add_sorted(peg_json_builder *b, const peg_json *value, peg_
     }
     if (peg__json_depth(value, PEG_LIMIT_JSON_DEPTH) > PEG_LIMIT_JSON_DEPTH)
         return peg__fail(reterr, PEG_ELIMIT, "E_JSON_TOO_DEEP",
-                         "the value nests deeper than %d (PEG_LIMIT_JSON_DEPTH); make it flatter",
-                         PEG_LIMIT_JSON_DEPTH);
+                         "the value nests deeper than %d; make it flatter", PEG_LIMIT_JSON_DEPTH);
     return add_sorted(b, value) ? PEG_OK : peg__fail_nomem(reterr);
 }

@@ -63,7 +63,7 @@ TEST(forge_refuses_too_many_artifacts)
               PEG_ELIMIT);
 
     CHECK_STR(peg__str(error.code), "E_TEXT_TOO_LARGE");
-    CHECK_CONTAINS(peg__str(error.message), "PEG_LIMIT_FORGED_ARTIFACTS");
+    CHECK_CONTAINS(peg__str(error.message), "artifacts, more than 10000");
     world_close(&w);
     peg__free(items);
 }
@@ -80,7 +80,7 @@ TEST(forge_refuses_handles_that_are_too_long_together)
     CHECK_INT(peg__forge(s.w.registry, s.items, s.n, NULL, &error), PEG_ELIMIT);
 
     CHECK_STR(peg__str(error.code), "E_TEXT_TOO_LARGE");
-    CHECK_CONTAINS(peg__str(error.message), "PEG_LIMIT_FORGED_BYTES");
+    CHECK_CONTAINS(peg__str(error.message), " bytes; shorten");
     CHECK_INT(peg_registry_len(s.w.registry), 14);
     drop(&s);
     peg__buf_free(&handle);

@@ -370,7 +370,7 @@ TEST(answer_that_is_too_long_is_cut_at_a_line)
         out = answer_of(peg__buf_view(&text), cases[i].query, cases[i].args, PEG_OK);
         note = last_line(&out);
         CHECK(out.len > PEG_LIMIT_QUERY_BYTES - 500);
-        CHECK(strstr(note.ptr, "[cut: PEG_LIMIT_QUERY_BYTES (1048576 bytes) was reached; "));
+        CHECK(strstr(note.ptr, "[cut: the answer reached its limit of 1048576 bytes; "));
         CHECK(strstr(note.ptr, "artifact_json_"));
         /* The line before is whole. */
         CHECK(note.ptr[-2] == 'x' || (note.ptr[-2] == ',' && note.ptr[-3] == '"'));
@@ -408,7 +408,7 @@ TEST(path_that_finds_too_much_in_one_record_fails)
     out = answer_of(peg__buf_view(&text), "artifact_json_get", "{\"path\":\"$[*]\"}", PEG_EHOST);
 
     CHECK(strncmp(out.ptr, "E_JSON_PATH_NODES: ", 19) == 0);
-    CHECK(strstr(out.ptr, "PEG_LIMIT_QUERY_VALUES"));
+    CHECK(strstr(out.ptr, "more than 200000"));
     peg__buf_free(&out);
     peg__buf_free(&text);
 }
@@ -422,7 +422,7 @@ VOLUME_TEST(path_that_finds_too_much_in_all_records_is_cut)
         peg__buf_puts(&text, "0\n");
     out = answer_of(peg__buf_view(&text), "artifact_json_pluck", "{\"path\":\"$\"}", PEG_OK);
 
-    CHECK(strstr(last_line(&out).ptr, "[cut: PEG_LIMIT_QUERY_VALUES (200000 values) was reached"));
+    CHECK(strstr(last_line(&out).ptr, "[cut: the answer reached its limit of 200000 values"));
     peg__buf_free(&out);
     peg__buf_free(&text);
 }
@@ -439,7 +439,7 @@ TEST(path_that_finds_nested_values_does_not_copy_them)
     peg__buf_repeat(&text, ']', 250);
     out = answer_of(peg__buf_view(&text), "artifact_json_get", "{\"path\":\"$..*\"}", PEG_OK);
 
-    CHECK(strstr(last_line(&out).ptr, "[cut: PEG_LIMIT_QUERY_BYTES"));
+    CHECK(strstr(last_line(&out).ptr, "[cut: the answer reached its limit"));
     peg__buf_free(&out);
     peg__buf_free(&text);
 }
@@ -458,7 +458,7 @@ VOLUME_TEST(path_that_takes_too_many_steps_fails)
                     "{\"path\":\"$[?$[?@.x || $[?@.y]]]\"}", PEG_EHOST);
 
     CHECK(strncmp(out.ptr, "E_JSON_PATH_LIMIT: ", 19) == 0);
-    CHECK(strstr(out.ptr, "PEG_LIMIT_QUERY_STEPS"));
+    CHECK(strstr(out.ptr, "steps"));
     peg__buf_free(&out);
     peg__buf_free(&text);
 }

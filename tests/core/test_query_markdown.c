@@ -239,7 +239,7 @@ VOLUME_TEST(markdown_answers_that_are_too_long_are_cut_and_say_what_to_ask)
                       &out),
                   PEG_OK);
         CHECK(out.len <= PEG_LIMIT_QUERY_BYTES && out.len > PEG_LIMIT_QUERY_BYTES / 2);
-        CHECK(strstr(out.ptr, "[cut: PEG_LIMIT_QUERY_BYTES"));
+        CHECK(strstr(out.ptr, "[cut: the answer reached its limit"));
         CHECK(strstr(out.ptr, cases[i].advice));
         peg__buf_free(&out);
     }
@@ -258,7 +258,7 @@ VOLUME_TEST(markdown_with_too_many_blocks_is_refused_by_the_limit)
                   &out),
               PEG_EHOST);
     CHECK(strstr(out.ptr, "E_TEXT_TOO_LARGE: "));
-    CHECK(strstr(out.ptr, "PEG_LIMIT_MARKDOWN_BLOCKS"));
+    CHECK(strstr(out.ptr, "blocks"));
     peg__buf_free(&out);
     peg__buf_free(&text);
 }

@@ -297,7 +297,7 @@ TEST(head_that_is_too_long_is_cut_at_a_line_and_says_how_to_go_on)
 
     snprintf(next, sizeof(next), "start %zu]", 5 + count_lines(peg__buf_view(&out)) - 1);
     CHECK(out.len > PEG_LIMIT_QUERY_BYTES - 400);
-    CHECK(strstr(last_line(&out).ptr, "[cut: PEG_LIMIT_QUERY_BYTES (1048576 bytes) was reached"));
+    CHECK(strstr(last_line(&out).ptr, "[cut: the answer reached its limit of 1048576 bytes"));
     CHECK(strstr(last_line(&out).ptr, "of 39996 lines"));
     CHECK(strstr(last_line(&out).ptr, next));
     peg__buf_free(&out);
@@ -316,7 +316,7 @@ TEST(tail_that_is_too_long_keeps_the_end)
 
     snprintf(before, sizeof(before), "end %zu]", 40001 - (count_lines(peg__buf_view(&out)) - 1));
     CHECK(out.len > PEG_LIMIT_QUERY_BYTES - 400);
-    CHECK(strstr(out.ptr + out.len - 300, "\nthe end\n[cut: PEG_LIMIT_QUERY_BYTES"));
+    CHECK(strstr(out.ptr + out.len - 300, "\nthe end\n[cut: the answer reached its limit"));
     CHECK(strstr(last_line(&out).ptr, "of 39000 lines"));
     CHECK(strstr(last_line(&out).ptr, before));
     peg__buf_free(&out);
@@ -333,7 +333,7 @@ TEST(grep_that_finds_too_much_says_where_it_stopped)
     out = answer_of(peg__buf_view(&text), "artifact_grep", "{\"pattern\":\"9$|0$\"}");
 
     snprintf(next, sizeof(next), "start %zu]", count_lines(peg__buf_view(&out)) - 1);
-    CHECK(strstr(last_line(&out).ptr, "[cut: PEG_LIMIT_QUERY_BYTES"));
+    CHECK(strstr(last_line(&out).ptr, "[cut: the answer reached its limit"));
     CHECK(strstr(last_line(&out).ptr, next));
     peg__buf_free(&out);
     peg__buf_free(&text);
@@ -383,7 +383,7 @@ TEST(answers_keep_to_what_the_run_allows_for_a_result)
               PEG_OK);
 
     CHECK(out.len <= 1000);
-    CHECK(strstr(last_line(&out).ptr, "[cut: max_result_bytes (1000 bytes) was reached"));
+    CHECK(strstr(last_line(&out).ptr, "[cut: the answer reached its limit of 1000 bytes"));
     peg__buf_free(&out);
     peg__buf_free(&text);
 }
@@ -401,7 +401,7 @@ TEST(grep_gives_up_on_a_pattern_that_explodes)
         PEG_EHOST);
 
     CHECK(strstr(out.ptr, "E_QUERY_LIMIT: "));
-    CHECK(strstr(out.ptr, "PEG_LIMIT_MATCH (10000) at line 1"));
+    CHECK(strstr(out.ptr, "more than 10000 steps at line 1"));
     peg__buf_free(&out);
 }
 
@@ -441,7 +441,7 @@ TEST(check_ends_a_query_that_takes_too_long)
     CHECK_INT(peg__query_check(&query, &error), PEG_ELIMIT);
 
     CHECK_STR(peg__str(error.code), "E_QUERY_LIMIT");
-    CHECK(strstr(error.message, "PEG_LIMIT_QUERY_MS (5000 ms)"));
+    CHECK(strstr(error.message, "5000 ms"));
 }
 
 /* ---- out of memory

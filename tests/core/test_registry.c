@@ -474,7 +474,7 @@ TEST(registry_has_a_limit_that_is_named)
     CHECK_INT(peg_registry_new(&tool, (size_t)PEG_LIMIT_REGISTRY_TOOLS + 1, &more, &error),
               PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_REGISTRY_FULL");
-    CHECK(strstr(error.message, "PEG_LIMIT_REGISTRY_TOOLS = 100000") != NULL);
+    CHECK(strstr(error.message, "100000 tools") != NULL);
 
     /* As if it were full: counting up to it would take a second. */
     registry->layers.n = PEG_LIMIT_REGISTRY_TOOLS;

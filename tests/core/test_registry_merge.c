@@ -351,7 +351,7 @@ TEST(absorb_stops_at_the_limit_before_it_changes_anything)
     registry->layers.n = PEG_LIMIT_REGISTRY_TOOLS; /* as if it were full */
     CHECK_INT(peg_registry_absorb(registry, source, PEG_COLLISION_FAIL, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_REGISTRY_FULL");
-    CHECK(strstr(error.message, "PEG_LIMIT_REGISTRY_TOOLS = 100000") != NULL);
+    CHECK(strstr(error.message, "100000 tools") != NULL);
     registry->layers.n = 1;
     CHECK_STR(order(registry), "a");
     peg_registry_unref(registry);

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "pegboard/spool.h"
+#include "pegboard/tool_config.h"
 
 static unsigned n_deep;
 
@@ -67,5 +68,39 @@ TEST(a_full_spool_fails_the_call_and_names_its_limit)
     CHECK_STR(peg__str(w.log), "tool_start tool_end limit ");
     peg_record_unref(record);
     peg_spool_store_unref(spool);
+    world_close(&w);
+}
+
+/* ---- settings, which other structs hold by value ----------------------------------------------
+ */
+
+TEST(settings_keep_their_size_and_place)
+{
+    CHECK_INT(sizeof(peg_run_settings), 72);
+    CHECK_INT(offsetof(peg_run_settings, reserved) + sizeof((peg_run_settings){0}.reserved), 72);
+    CHECK_INT(offsetof(peg_run_options, settings), sizeof(size_t));
+    CHECK_INT(offsetof(peg_run_options, max_result_bytes), sizeof(size_t) + 72);
+    CHECK_INT(offsetof(peg_tool_config, settings) + 72, sizeof(peg_tool_config));
+}
+
+TEST(a_setting_that_this_version_does_not_have_is_refused_before_anything_happens)
+{
+    peg_run_options options = {PEG_RUN_OPTIONS_INIT};
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg_cstr("none"),
+                                      .args = peg_cstr("{}")};
+    struct world w;
+    peg_record *record = NULL;
+    peg_error error;
+
+    CHECK_INT(world_open(&w), PEG_OK);
+    for (size_t i = 0; i < sizeof(options.settings.reserved) / sizeof(int64_t); i++) {
+        options.settings.reserved[i] = 1;
+        CHECK_INT(peg_call_run(w.ctx, &request, &options, &record, &error), PEG_EINVAL);
+        CHECK_STR(peg_cstr(error.code), "E_STRUCT_SIZE");
+        CHECK(!record);
+        options.settings.reserved[i] = 0;
+    }
+    CHECK_INT(peg_call_run(w.ctx, &request, &options, &record, &error), PEG_OK);
+    peg_record_unref(record);
     world_close(&w);
 }

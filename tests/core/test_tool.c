@@ -126,7 +126,7 @@ TEST(tool_name_and_description_have_limits_that_are_named)
     peg_tool_unref(make(&def));
     name[PEG_LIMIT_NAME_BYTES] = 'n';
     name[PEG_LIMIT_NAME_BYTES + 1] = '\0';
-    check_refused(&def, "/name", "", "PEG_LIMIT_NAME_BYTES = 256");
+    check_refused(&def, "/name", "", "256 bytes");
 
     def = minimal();
     def.description = description;
@@ -134,7 +134,7 @@ TEST(tool_name_and_description_have_limits_that_are_named)
     peg_tool_unref(make(&def));
     description[PEG_LIMIT_DESCRIPTION_BYTES] = 'd';
     description[PEG_LIMIT_DESCRIPTION_BYTES + 1] = '\0';
-    check_refused(&def, "/description", "", "PEG_LIMIT_DESCRIPTION_BYTES = 65536");
+    check_refused(&def, "/description", "", "65536 bytes");
 }
 
 TEST(tool_words_that_are_not_utf8_are_refused)
@@ -166,7 +166,7 @@ TEST(tool_tags_are_not_empty_and_not_too_many)
     peg_tool_unref(make(&def));
     tags[PEG_LIMIT_TAGS] = "tag";
     tags[PEG_LIMIT_TAGS + 1] = NULL;
-    check_refused(&def, "/tags/64", "", "PEG_LIMIT_TAGS = 64");
+    check_refused(&def, "/tags/64", "", "64 tags");
 }
 
 /* T4 */

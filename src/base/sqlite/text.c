@@ -16,7 +16,7 @@
 #include "base/sqlite/text.h"
 #include "base/text/str.h"
 
-/* Out of memory where it should be text: has_text() says so. */
+/* Out of memory where it should be text: has_text() reports it. */
 static peg_str text_of(sqlite3_value *value)
 {
     const unsigned char *text = sqlite3_value_text(value);

@@ -14,7 +14,7 @@ struct peg__matcher;
 enum peg__match {
     PEG__MATCH_NO,
     PEG__MATCH_YES,
-    PEG__MATCH_LIMIT, /* the match limit was reached: nobody knows */
+    PEG__MATCH_LIMIT, /* the match limit was reached: undecided */
     PEG__MATCH_NOMEM,
 };
 

@@ -3,9 +3,9 @@
 #define PEG_BASE_TEXT_WRITER_H
 
 /*
- * A thread that writes where perhaps nobody reads: a pipe, a terminal, a file. What it writes and
+ * A thread that writes to a pipe, a terminal or a file that may not be read. What it writes and
  * when is its owner's; here is how it waits, and how it is waited for when it is to end: not longer
- * than PEG__WRITER_LAST_MS if nobody takes anything.
+ * than PEG__WRITER_LAST_MS if nothing is read.
  */
 
 #include <pthread.h>
@@ -29,7 +29,8 @@ PEG__SHARED bool peg__writer_start(struct peg__writer *writer, void *(*fn)(void 
 
 /* The thread: does fd take bytes? Waits for it, but not long once it is over. */
 PEG__SHARED bool peg__writer_takes(struct peg__writer *writer, int fd);
-/* The thread: how many bytes were written. Less than all: the disk is full, or nobody reads. */
+/* The thread: how many bytes were written. Less than all: the disk is full, or the reader is gone.
+ */
 PEG__SHARED size_t peg__writer_write(struct peg__writer *writer, int fd, peg_str text);
 
 /* Its owner, who has told it that it is over: waits for its end. False: a terminal holds it up, and

@@ -10,7 +10,7 @@
  *   lines   the same, and where every 64th of them starts
  *   parsed  what the kind made of it; under a lock of its own, because parsing asks for the others
  *
- * What failed is tried again by whoever asks next.
+ * A failure is not kept: the next question tries again.
  */
 
 #include "core/artifact/artifact.h"

@@ -333,7 +333,7 @@ static peg_status make_tools(struct set *set, struct tools *tools, peg_error *re
         else if (handles.status || schema.status)
             status = peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
                                "the handles of the artifacts take more than "
-                               "PEG_LIMIT_FORGED_BYTES (%d bytes); shorten them, or drop old "
+                               "%d bytes; shorten them, or drop old "
                                "artifacts",
                                PEG_LIMIT_FORGED_BYTES);
         else
@@ -465,7 +465,7 @@ peg_status peg__forge(peg_registry *registry, const struct peg__forge_item *item
 
     if (n_items > PEG_LIMIT_FORGED_ARTIFACTS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
-                         "there are %zu artifacts, more than PEG_LIMIT_FORGED_ARTIFACTS (%d); drop "
+                         "there are %zu artifacts, more than %d; drop "
                          "old ones",
                          n_items, PEG_LIMIT_FORGED_ARTIFACTS);
     if (n_items == 0)

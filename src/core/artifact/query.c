@@ -34,7 +34,7 @@ peg_status peg__query_check(const struct peg__query *query, peg_error *reterr)
         return status;
     if (cpu_ns() > query->cpu_until_ns)
         return peg__fail(reterr, PEG_ELIMIT, "E_QUERY_LIMIT",
-                         "the query takes longer than PEG_LIMIT_QUERY_MS (%d ms); ask something "
+                         "the query takes longer than %d ms; ask something "
                          "simpler, such as a pattern without nested repetition or a path without "
                          "'..'",
                          PEG_LIMIT_QUERY_MS);
@@ -52,8 +52,7 @@ static peg_status ask(const struct peg__query *query, peg__query_fn fn, struct p
         return peg__fail_nomem(reterr);
     if (out->status)
         return peg__fail(reterr, out->status, "E_TEXT_TOO_LARGE",
-                         "the answer is longer than %s (%zu bytes); ask for less",
-                         peg__query_limit(out), out->max);
+                         "the answer is longer than %zu bytes; ask for less", out->max);
     return PEG_OK;
 }
 

@@ -85,11 +85,8 @@ void peg__query_render_list(const struct peg__query_list *list, const char *inst
                             struct peg__buf *out);
 
 /* Ends an answer. One that reached its maximum (status PEG_ELIMIT) is cut at the end of a line, or
- * within its only one, and the last line becomes "[cut: ... was reached; <instead>]". */
+ * within its only one, and the last line becomes "[cut: ...; <instead>]". */
 void peg__query_finish(struct peg__buf *out, const char *instead);
-
-/* The name of the limit that ends an answer of this buffer; static. */
-const char *peg__query_limit(const struct peg__buf *out);
 
 /* ---- what a tool of the query takes --------------------------------------------------- */
 

@@ -329,23 +329,21 @@ static peg_status fail_find(const peg_error *why, peg_error *reterr)
 {
     if (why->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return peg__fail(reterr, why->status, why->code, "%s (%s)", why->message,
-                     is_code(why, "E_JSON_PATH_NODES") ? "PEG_LIMIT_QUERY_VALUES"
-                                                       : "PEG_LIMIT_QUERY_STEPS");
+    return peg__fail(reterr, why->status, why->code, "%s", why->message);
 }
 
 /* Adds what the path finds in one record; a record that alone finds too much fails. */
 static peg_status find_in(const peg_json_path *path, const peg_json *record,
                           struct peg__query_list *list, peg_error *reterr)
 {
-    const size_t room = PEG_LIMIT_QUERY_VALUES - list->len;
+    const size_t left = PEG_LIMIT_QUERY_VALUES - list->len;
     peg_json_nodes nodes;
     peg_error why;
     peg_status status =
-        room ? peg_json_path_find(path, record, room, PEG_LIMIT_QUERY_STEPS, &nodes, &why)
+        left ? peg_json_path_find(path, record, left, PEG_LIMIT_QUERY_STEPS, &nodes, &why)
              : PEG_ELIMIT;
 
-    if (!room || (status && list->len && is_code(&why, "E_JSON_PATH_NODES"))) {
+    if (!left || (status && list->len && is_code(&why, "E_JSON_PATH_NODES"))) {
         list->is_cut = true;
         return PEG_OK;
     }

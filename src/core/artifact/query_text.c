@@ -37,7 +37,7 @@ struct answer {
     size_t n; /* lines so far */
 };
 
-/* False if the line does not fit, so that there is room for a last line that says so. The answer
+/* False if the line does not fit, so that a last line that reports the cut fits. The answer
  * then ends before the line; if it is the first, within it. */
 static bool add_line(struct answer *answer, peg_str line)
 {
@@ -67,7 +67,7 @@ static void note_cut(const struct answer *answer, size_t first, size_t end)
     struct peg__buf *out = answer->out;
     const size_t next = first + answer->n;
 
-    peg__buf_printf(out, "\n[cut: %s (%zu bytes) was reached; ", peg__query_limit(out), out->max);
+    peg__buf_printf(out, "\n[cut: the answer reached its limit of %zu bytes; ", out->max);
     if (answer->n == 0)
         peg__buf_printf(out,
                         "this is the start of line %zu; go on after it with artifact_cat, "
@@ -161,9 +161,10 @@ static peg_status put_last(const struct peg__query *query, size_t first, size_t 
     status = put_lines(query, start, count, out, reterr);
     if (status == PEG_OK && start > first)
         peg__buf_printf(out,
-                        "\n[cut: %s (%zu bytes) was reached; these are the last %zu of %zu lines; "
+                        "\n[cut: the answer reached its limit of %zu bytes; these are the last %zu "
+                        "of %zu lines; "
                         "read those before with artifact_cat, end %zu]",
-                        peg__query_limit(out), out->max, count - start, count - first, start);
+                        out->max, count - start, count - first, start);
     return status;
 }
 
@@ -235,7 +236,7 @@ static peg_status fail_match(enum peg__match result, size_t i, peg_error *reterr
     if (result == PEG__MATCH_NOMEM)
         return peg__fail_nomem(reterr);
     return peg__fail(reterr, PEG_ELIMIT, "E_QUERY_LIMIT",
-                     "matching 'pattern' takes more steps than PEG_LIMIT_MATCH (%d) at line %zu; "
+                     "matching 'pattern' takes more than %d steps at line %zu; "
                      "write a simpler one, without repetition inside repetition such as (a+)+ or "
                      ".*.*",
                      PEG_LIMIT_MATCH, i);
@@ -257,11 +258,11 @@ static void note_stop(const struct answer *answer, size_t i)
 {
     struct peg__buf *out = answer->out;
 
-    peg__buf_printf(out,
-                    "\n[cut: %s (%zu bytes) was reached at line %zu%s; write a pattern that "
-                    "matches less, or read on with artifact_cat, start %zu]",
-                    peg__query_limit(out), out->max, i,
-                    answer->n ? "" : ", of which this is the start", answer->n ? i : i + 1);
+    peg__buf_printf(
+        out,
+        "\n[cut: the answer reached its limit of %zu bytes at line %zu%s; write a pattern that "
+        "matches less, or read on with artifact_cat, start %zu]",
+        out->max, i, answer->n ? "" : ", of which this is the start", answer->n ? i : i + 1);
 }
 
 static peg_status search_lines(struct search *s, peg_error *reterr)

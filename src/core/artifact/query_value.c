@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Answers as text: the rendering rule, and what becomes of an answer that grows too long. The
- * buffer's own maximum ends the writing, whoever writes; what is there then is cut back to the end
- * of a line and gets a last line that says so.
+ * Answers as text: the rendering rule, and how an answer that is too long is cut. The buffer's
+ * maximum ends the writing; the text is then cut back to the end of a line, and a last line reports
+ * the cut.
  */
 
 #include <stdio.h>
@@ -21,16 +21,16 @@ static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 static void put_valid(struct peg__buf *out, peg_str text)
 {
-    size_t room;
+    size_t left;
 
     if (out->status)
         return;
-    room = out->max > out->len ? out->max - out->len : 0;
-    if (text.len <= room) {
+    left = out->max > out->len ? out->max - out->len : 0;
+    if (text.len <= left) {
         peg__buf_str(out, text);
         return;
     }
-    peg__buf_add(out, text.ptr, peg__utf8_cut(text.ptr, room));
+    peg__buf_add(out, text.ptr, peg__utf8_cut(text.ptr, left));
     if (!out->status)
         out->status = PEG_ELIMIT;
 }
@@ -51,15 +51,10 @@ void peg__query_put(struct peg__buf *out, peg_str bytes)
 
 /* ---- too long -------------------------------------------------------------------------- */
 
-const char *peg__query_limit(const struct peg__buf *out)
+/* Cuts the answer, at the end of a line if there is one, so that so many bytes fit behind it. */
+static void cut_answer(struct peg__buf *out, size_t n_bytes)
 {
-    return out->max < PEG_LIMIT_QUERY_BYTES ? "max_result_bytes" : "PEG_LIMIT_QUERY_BYTES";
-}
-
-/* Makes room for so many bytes behind the answer: at the end of a line if there is one. */
-static void cut(struct peg__buf *out, size_t room)
-{
-    const size_t most = out->max > room ? out->max - room : 0;
+    const size_t most = out->max > n_bytes ? out->max - n_bytes : 0;
     const char *end;
 
     out->status = PEG_OK;
@@ -81,9 +76,9 @@ void peg__query_finish(struct peg__buf *out, const char *instead)
 
     if (out->status != PEG_ELIMIT)
         return;
-    len = snprintf(note, sizeof(note), "\n[cut: %s (%zu bytes) was reached; %s]",
-                   peg__query_limit(out), out->max, instead);
-    cut(out, (size_t)len);
+    len = snprintf(note, sizeof(note), "\n[cut: the answer reached its limit of %zu bytes; %s]",
+                   out->max, instead);
+    cut_answer(out, (size_t)len);
     peg__buf_puts(out, note);
 }
 
@@ -216,7 +211,7 @@ void peg__query_render_list(const struct peg__query_list *list, const char *inst
         render_as_json(list, out);
     }
     if (list->is_cut && !out->status)
-        peg__buf_printf(out, "\n[cut: PEG_LIMIT_QUERY_VALUES (%d values) was reached; %s]",
+        peg__buf_printf(out, "\n[cut: the answer reached its limit of %d values; %s]",
                         PEG_LIMIT_QUERY_VALUES, instead);
     peg__query_finish(out, instead);
 }

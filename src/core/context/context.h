@@ -185,7 +185,7 @@ struct peg__listener {
 
 peg_status peg__ctx_with_listener(peg_ctx *parent, const struct peg__listener *listener,
                                   peg_ctx **ret_ctx, peg_error *reterr);
-/* NULL: nobody listens. */
+/* NULL: no listener. */
 const struct peg__listener *peg__ctx_listener(const peg_ctx *ctx);
 
 #endif

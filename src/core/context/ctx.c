@@ -208,7 +208,7 @@ struct fields {
     peg_cancel *cancel;
     struct peg__budget *budget;
     int64_t deadline_ns;
-    unsigned n_calls; /* around whoever has this context: handlers whose calls made calls */
+    unsigned n_calls; /* around this context: handlers whose calls made calls */
     const struct sink *sink;
     const struct value *value;
     peg_registry *registry;
@@ -503,7 +503,7 @@ peg_status peg_ctx_with_ids(peg_ctx *parent, const peg_ids *ids, peg_ctx **ret_c
 
         if (len > PEG_LIMIT_ID_BYTES)
             return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
-                             "an id of a context has more than PEG_LIMIT_ID_BYTES (%d) bytes: "
+                             "an id of a context has more than %d bytes: "
                              "use a shorter one",
                              PEG_LIMIT_ID_BYTES);
         size += len + 1;

@@ -19,7 +19,7 @@ peg_status peg__md_add_block(struct peg__md *md, const struct peg__md_block *blo
 {
     if (md->n_blocks == PEG_LIMIT_MARKDOWN_BLOCKS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
-                         "the document has more than PEG_LIMIT_MARKDOWN_BLOCKS (%d) blocks; read "
+                         "the document has more than %d blocks; read "
                          "it with artifact_grep and artifact_cat",
                          PEG_LIMIT_MARKDOWN_BLOCKS);
     if (!PEG__RESERVE(md->blocks, md->n_blocks + 1, md->capacity))
@@ -358,7 +358,7 @@ peg_status peg__md_new(peg_str text, struct peg__md **ret_md, peg_error *reterr)
 
     if (text.len > PEG_LIMIT_ARTIFACT_BYTES)
         return peg__fail(reterr, PEG_ELIMIT, "E_TEXT_TOO_LARGE",
-                         "the document has %zu bytes, more than PEG_LIMIT_ARTIFACT_BYTES (%d); "
+                         "the document has %zu bytes, more than %d; "
                          "store it in parts",
                          text.len, PEG_LIMIT_ARTIFACT_BYTES);
     md = peg__alloc_zero(1, sizeof(*md));

@@ -17,7 +17,7 @@
  * Everything takes time and memory linear in the text, whatever it is. No HTML is made, so what is
  * only about looks (tight lists, nested emphasis) is left out.
  *
- * Lines end at LF and are counted from 0; where a range is told, its end is exclusive.
+ * Lines end at LF and are counted from 0; the end of a range is exclusive.
  */
 
 #include "base/arena.h"

@@ -8,8 +8,8 @@
  *   QUEUED -> RUNNING <-> WAITING    its handler awaits a job of its own on this pool
  *      |         |            |
  *      |         +-> DONE     |      run has returned
- *      |         +------------+-> GIVEN_UP    whoever awaited it went on
- *      +-> DROPPED                   taken back, or nobody left to run it
+ *      |         +------------+-> GIVEN_UP    its waiter went on
+ *      +-> DROPPED                   taken back, or no thread left to run it
  *
  * The life of a thread: counted in n_threads from its start to its end, but not while its job is
  * WAITING (n_waiting) or GIVEN_UP (n_abandoned). There may be more than max_threads when one
@@ -318,7 +318,7 @@ static void sleep_on(struct peg__waiter *waiter, peg_ctx *ctx)
     pthread_mutex_unlock(&waiter->wait.lock);
 }
 
-/* After a thread left n_threads. Jobs that nobody will ever run are dropped: the list is the
+/* After a thread left n_threads. Jobs that no thread will run are dropped: the list is the
  * caller's to release. */
 static struct peg__job *replace_thread(peg_pool *pool)
 {

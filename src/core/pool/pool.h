@@ -16,7 +16,7 @@ struct peg__job {
     struct peg__job *next; /* in the queue */
     struct peg__job *prev;
     peg_pool *pool;
-    struct peg__waiter *waiter; /* whoever awaits it, or NULL */
+    struct peg__waiter *waiter; /* that awaits it, or NULL */
     int state;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a model is told about the tools of a registry, as one document. A base table that registries
+ * The tools of a registry as a model sees them, as one document. A base table that registries
  * share keeps the document too, so that a turn on a thousand tools does not write them down anew; a
  * registry with changes on top of its base writes its own.
  */
@@ -125,7 +125,7 @@ peg_status peg__registry_definitions(peg_registry *registry, struct peg__shared 
 
     if (status)
         return status;
-    /* While we hold the base, nobody changes it. */
+    /* A base that we hold does not change. */
     if (is_base_alone(&layers))
         shared = peg__shared_ref(atomic_load(&layers.base->definitions));
     if (!shared) {

@@ -4,7 +4,7 @@
 
 /*
  * Tools by name in the order in which they came. Counted: several registries may share one, and
- * whoever is alone with it may change it. Each entry holds a reference to its tool.
+ * a sole owner may change it. Each entry holds a reference to its tool.
  */
 
 #include <stdatomic.h>

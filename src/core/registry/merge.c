@@ -17,14 +17,14 @@
 static peg_status fail_full(peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_REGISTRY_FULL",
-                     "together that is more than PEG_LIMIT_REGISTRY_TOOLS = %d tools; use several "
+                     "together that is more than %d tools; use several "
                      "registries",
                      PEG_LIMIT_REGISTRY_TOOLS);
 }
 
 /* ---- absorbing ------------------------------------------------------------------------------- */
 
-/* The incoming tool decides, then whoever merges; the tool that is there is never asked. */
+/* The incoming tool decides, then the merge; the registered tool has no say. */
 static peg_collision decide(const peg_tool *incoming, peg_collision policy)
 {
     const peg_collision own = incoming->def.on_collision;

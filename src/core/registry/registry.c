@@ -82,7 +82,7 @@ static peg_status fail_taken(peg_str name, peg_error *reterr)
 static peg_status fail_full(peg_error *reterr)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_REGISTRY_FULL",
-                     "a registry holds at most PEG_LIMIT_REGISTRY_TOOLS = %d tools; unregister "
+                     "a registry holds at most %d tools; unregister "
                      "some, or use several registries",
                      PEG_LIMIT_REGISTRY_TOOLS);
 }
@@ -375,7 +375,7 @@ peg_status peg_registry_select(peg_registry *registry, const char *const *names,
 
 /* ---- listing ----------------------------------------------------------------------------- */
 
-/* Lists of a registry's tools, and which of them a model is told about. */
+/* Lists of a registry's tools, and which of them are advertised to a model. */
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "pegboard/registry.h"
 
 /* Notified of every change of a registry, on the thread that changes it and under its lock: fn
- * must neither wait nor use the registry. Owned by whoever observes. */
+ * must neither wait nor use the registry. Owned by the observer. */
 struct peg__registry_observer {
     void (*fn)(struct peg__registry_observer *observer);
     struct peg__registry_observer *next;
@@ -22,7 +22,7 @@ struct peg_registry {
     pthread_rwlock_t lock;
     struct peg__layers layers;
     struct peg__registry_observer *observers; /* under the lock */
-    bool is_stand_in; /* nobody gave one: a dispatch needs a place for its own tools */
+    bool is_stand_in; /* the host set none: a dispatch needs a place for its own tools */
 };
 
 PEG__SHARED void peg__registry_observe(peg_registry *registry,
@@ -30,7 +30,7 @@ PEG__SHARED void peg__registry_observe(peg_registry *registry,
 /* It is not notified any more when this returns. Silent if it does not observe. */
 PEG__SHARED void peg__registry_unobserve(peg_registry *registry,
                                          struct peg__registry_observer *observer);
-/* Gives up the lock of whoever wrote; notifies if there was a change. */
+/* Releases the writer's lock; notifies observers if there was a change. */
 void peg__registry_unlock(peg_registry *registry, bool has_changed);
 
 /* What a registry holds at this moment; the caller's. PEG_ENOMEM. */

@@ -181,7 +181,7 @@ static peg_status check_strings(const peg_media_def *def, size_t *len, peg_error
         {"/id", def->id, true, false}, /* an empty one would find nothing */
         {"/mime_type", def->mime_type, false, false},
         {"/filename", def->filename, false, false},
-        {"/source", def->source, true, true}, /* nobody knows */
+        {"/source", def->source, true, true}, /* unknown */
         {"/uri", def->uri, true, true},
         {"/file_id", def->file_id, true, true},
         {"/detail", def->detail, true, true},

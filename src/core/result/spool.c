@@ -70,7 +70,7 @@ static peg_status check_key(peg_str key, peg_error *reterr)
     return PEG_OK;
 }
 
-/* A host may fail without a word. */
+/* A host may fail without an error. */
 static peg_status fail_with(peg_status status, peg_error *why, const char *what, peg_error *reterr)
 {
     if (!why->code)
@@ -201,7 +201,7 @@ peg_status peg__spool_write_owned(peg_spool_store *store, peg_str key, struct pe
 
 /*
  * A store in memory: a map from keys to readers. A reader's bytes never change, so replacing a key
- * is replacing a reader; whoever has the old one keeps it.
+ * is replacing a reader; references to the old one stay valid.
  */
 
 /* Owned by its peg_spool_store. */

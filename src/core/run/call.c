@@ -291,7 +291,7 @@ peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char
     if (call->server_data.status == PEG_ENOMEM)
         return peg__call_out_of_memory(call);
     if (call->server_data.status)
-        call->server_data_wrong = "it is larger than PEG_LIMIT_SERVER_DATA_BYTES (1 MiB)";
+        call->server_data_wrong = "it is larger than 1 MiB";
     return call->server_data.status;
 }
 

@@ -62,7 +62,7 @@ struct peg_gate {
     atomic_bool is_settled;
     struct peg__wait wait;
     struct outcome outcome; /* under wait.lock */
-    bool is_closed;         /* under wait.lock: settled, and the sinks have heard it */
+    bool is_closed;         /* under wait.lock: settled, and the sinks have returned */
 };
 
 /* ---- making and dropping ------------------------------------------------------------- */
@@ -94,15 +94,13 @@ static peg_status check_def(const peg_gate_def *def, peg_error *reterr)
     if (def->id && (!*def->id || !peg__utf8_is_valid(peg__str(def->id))))
         return reject_gate(reterr, "/id", "its id is empty or no UTF-8: leave it out or give one");
     if (def->id && strlen(def->id) > PEG_LIMIT_ID_BYTES)
-        return reject_gate(reterr, "/id",
-                           "its id is longer than PEG_LIMIT_ID_BYTES: use a shorter one");
+        return reject_gate(reterr, "/id", "its id has more than 256 bytes: use a shorter one");
     if (!def->reason || !*def->reason || !peg__utf8_is_valid(peg__str(def->reason)))
         return reject_gate(reterr, "/reason",
                            "its reason is missing or no UTF-8: say what is asked");
     if (strlen(def->reason) > PEG_LIMIT_GATE_REASON_BYTES)
-        return reject_gate(
-            reterr, "/reason",
-            "its reason is longer than PEG_LIMIT_GATE_REASON_BYTES: put it in the payload");
+        return reject_gate(reterr, "/reason",
+                           "its reason has more than 16384 bytes: put it in the payload");
     if (!def->payload)
         return reject_gate(reterr, "/payload",
                            "it has no payload: give null if there is nothing to say");
@@ -387,7 +385,7 @@ static peg_status fail_aborted(const peg_gate *gate, peg_error *reterr)
                      PEG_ARG(shown_reason(gate)));
 }
 
-/* Of a closed gate, which nobody writes to any more. */
+/* Of a closed gate, which does not change any more. */
 static peg_status give(peg_gate *gate, peg_json_doc **ret_value, peg_error *reterr)
 {
     struct outcome *outcome = &gate->outcome;
@@ -399,11 +397,10 @@ static peg_status give(peg_gate *gate, peg_json_doc **ret_value, peg_error *rete
         return peg__fail_because(reterr, PEG_EHOST, "E_TURN_GATE_REJECTED", &words,
                                  "the gate '%.*s' was rejected", PEG_ARG(shown_reason(gate)));
     case TIMEOUT:
-        return peg__fail(
-            reterr, PEG_ETIMEOUT, "E_TURN_GATE_TIMEOUT",
-            "nobody answered the gate '%.*s' within %lld ms: leave out what it guards, "
-            "or ask again",
-            PEG_ARG(shown_reason(gate)), (long long)gate->timeout_ms);
+        return peg__fail(reterr, PEG_ETIMEOUT, "E_TURN_GATE_TIMEOUT",
+                         "the gate '%.*s' got no answer within %lld ms: leave out what it guards, "
+                         "or ask again",
+                         PEG_ARG(shown_reason(gate)), (long long)gate->timeout_ms);
     case OPEN:
     case ABORTED:
         return fail_aborted(gate, reterr);
@@ -430,8 +427,9 @@ peg_status peg_gate_wait(peg_ctx *ctx, const peg_gate_def *def, peg_json_doc **r
     if (status)
         return status;
     if (!listener)
-        return peg__fail(reterr, PEG_EUNSUPPORTED, "E_GATE_UNSUPPORTED",
-                         "nobody answers gates here: set a listener with peg_ctx_with_gates()");
+        return peg__fail(
+            reterr, PEG_EUNSUPPORTED, "E_GATE_UNSUPPORTED",
+            "the context has no listener for gates: set one with peg_ctx_with_gates()");
     status = gate_new(ctx, def, &gate, reterr);
     if (status)
         return status;

@@ -53,7 +53,7 @@ static int64_t timeout_of(const struct peg__run *run)
 static peg_status give_time(struct peg__run *run, peg_error *reterr)
 {
     peg_ctx *ctx;
-    /* Where nobody was told of the start, the clock was just read. */
+    /* Without a start event the clock was just read. */
     const bool is_now =
         run->call->attempt == 1 && !run->options.hooks && !peg__ctx_has_sink(run->ctx);
     const int64_t now_ns = is_now ? run->started_ns : peg_clock_mono_ns(peg_ctx_clock(run->ctx));
@@ -87,7 +87,7 @@ static peg_status submit(struct peg__run *run, peg_error *reterr)
                            PEG_ARG(run->record->tool), why.message);
 }
 
-/* Trust is that of the tool when it ran: what is said of a call that never did is nobody's. */
+/* Trust is that of the tool when it ran: a call that never ran has none. */
 static void count_attempts(struct peg__run *run, unsigned n)
 {
     run->record->n_attempts = n;
@@ -346,11 +346,11 @@ static peg_status refuse_too_deep(struct peg__run *run, peg_error *reterr)
 {
     if (peg__ctx_call_depth(run->ctx) < PEG_LIMIT_CALL_DEPTH)
         return PEG_OK;
-    peg__run_report_limit(run, "E_LIMIT_CALL_DEPTH", "PEG_LIMIT_CALL_DEPTH (%d)",
+    peg__run_report_limit(run, "E_LIMIT_CALL_DEPTH", "the limit of %d nested calls",
                           PEG_LIMIT_CALL_DEPTH);
     return peg__run_refuse(run, "E_LIMIT_CALL_DEPTH", "", reterr,
                            "the tool '%.*s' was not started: handlers have called handlers "
-                           "PEG_LIMIT_CALL_DEPTH (%d) levels deep",
+                           "%d levels deep",
                            PEG_ARG(run->record->tool), PEG_LIMIT_CALL_DEPTH);
 }
 

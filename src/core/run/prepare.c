@@ -82,7 +82,7 @@ void peg__run_report_limit(struct peg__run *run, const char *code, const char *f
 
 /* ---- the tool ---------------------------------------------------------------------------- */
 
-/* Which tool a call means, and what the model is told if there is no such tool. */
+/* Which tool a call means, and the failure that the model reads if there is no such tool. */
 
 /* More would not help a model to choose. */
 enum { MAX_NAMES_TOLD = 64 };
@@ -92,7 +92,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(peg_tool_name(*(peg_tool *const *)a), peg_tool_name(*(peg_tool *const *)b));
 }
 
-/* Only what was advertised: hidden names are nobody's business. */
+/* Only advertised names: hidden ones stay hidden. */
 static void tell_names(peg_tool_list *tools, struct peg__buf *out)
 {
     const size_t n_told = tools->len < MAX_NAMES_TOLD ? tools->len : MAX_NAMES_TOLD;

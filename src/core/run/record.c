@@ -180,7 +180,7 @@ static peg_str or_else(peg_str s, peg_str other)
 }
 
 /* A name that a model made up may be of any length. A cut one ends in a character that no tool's
- * name has, so that it is nobody else's. */
+ * name has, so that it matches no tool. */
 static peg_str bounded_name(peg_str tool, char ret_cut[PEG_LIMIT_NAME_BYTES])
 {
     static const char ellipsis[] = "\xE2\x80\xA6";

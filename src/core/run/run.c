@@ -276,6 +276,18 @@ static peg_status check_request(const peg_call_request *request, peg_error *rete
     return status;
 }
 
+/* A program that was built with a later version may set what this one does not have. */
+static peg_status check_settings(const peg_run_settings *settings, peg_error *reterr)
+{
+    for (size_t i = 0; i < sizeof(settings->reserved) / sizeof(*settings->reserved); i++) {
+        if (settings->reserved[i])
+            return peg__fail(reterr, PEG_EINVAL, "E_STRUCT_SIZE",
+                             "the settings of a call set a member that this libpegboard does not "
+                             "have: install the version that the program was built with");
+    }
+    return PEG_OK;
+}
+
 static void announce_call(struct peg__run *run)
 {
     if (run->tap)
@@ -297,6 +309,8 @@ peg_status peg__run_begin(struct peg__run *run, peg_ctx *ctx, const peg_call_req
     *run = (struct peg__run){.ctx = ctx, .tap = tap};
     set_options(run, options);
     status = check_request(request, reterr);
+    if (!status)
+        status = check_settings(&run->options.settings, reterr);
     if (!status)
         status = peg__record_start(&start, &run->record, reterr);
     if (status)

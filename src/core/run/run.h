@@ -174,7 +174,7 @@ struct peg__run_tap {
     void *user;
 };
 
-/* Owned by whoever runs the call; nothing of it is anybody else's business. */
+/* Owned by the caller of peg__run_begin(), and private to this room. */
 struct peg__run {
     peg_ctx *ctx;            /* borrowed */
     peg_run_options options; /* defaults in place, negative limits as the largest number */

@@ -37,7 +37,7 @@ static const peg__keywords members = BIT(KW_PROPERTIES) | BIT(KW_PATTERN_PROPERT
 /* Without members of its own, a root with one of these is a map from names of the caller's. */
 static const peg__keywords maps = BIT(KW_PROPERTY_NAMES) | BIT(KW_MIN_PROPERTIES);
 
-/* Where looking for an object stops; whoever goes further is believed. */
+/* Where the search for an object stops; deeper schemas are taken for objects. */
 enum { MAX_HOPS = 8, MAX_VISITS = 1000, MAX_LOOKUPS = 1 << 20 };
 
 /* A root and how it is read. */
@@ -87,7 +87,7 @@ static bool names_object(const peg_json *type)
     if (type->kind == PEG_JSON_STRING)
         return peg__str_is(peg_json_str(type), "object");
     if (type->kind != PEG_JSON_ARRAY)
-        return true; /* malformed: compiling says so */
+        return true; /* malformed: compiling reports it */
     PEG_JSON_EACH_ITEM (type, item) {
         if (item->kind == PEG_JSON_STRING && peg__str_is(peg_json_str(item), "object"))
             return true;

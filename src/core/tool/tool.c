@@ -33,8 +33,7 @@ static peg_status check_name(const peg_tool_def *def, peg_error *reterr)
     if (len == 0)
         return peg__tool_refuse(reterr, "/name", "a tool needs a name; lower snake_case is best");
     if (len > PEG_LIMIT_NAME_BYTES)
-        return peg__tool_refuse(reterr, "/name",
-                                "the name has more than PEG_LIMIT_NAME_BYTES = 256 bytes");
+        return peg__tool_refuse(reterr, "/name", "the name has more than 256 bytes");
     for (size_t i = 0; i < len; i++)
         if (!is_name_char(def->name[i]))
             return peg__tool_refuse(
@@ -50,9 +49,7 @@ static peg_status check_description(const peg_tool_def *def, peg_error *reterr)
         return peg__tool_refuse(reterr, "/description",
                                 "say what the tool does and when to use it: the model reads this");
     if (text.len > PEG_LIMIT_DESCRIPTION_BYTES)
-        return peg__tool_refuse(
-            reterr, "/description",
-            "it has more than PEG_LIMIT_DESCRIPTION_BYTES = 65536 bytes; shorten it");
+        return peg__tool_refuse(reterr, "/description", "it has more than 65536 bytes; shorten it");
     if (!peg__utf8_is_valid(text))
         return peg__tool_refuse(reterr, "/description", "it is not UTF-8");
     return PEG_OK;
@@ -64,8 +61,7 @@ static peg_status check_word(const char *word, const char *where, peg_error *ret
     const peg_str text = peg_cstr(word);
 
     if (text.len > PEG_LIMIT_NAME_BYTES)
-        return peg__tool_refuse(reterr, where,
-                                "it has more than PEG_LIMIT_NAME_BYTES = 256 bytes; shorten it");
+        return peg__tool_refuse(reterr, where, "it has more than 256 bytes; shorten it");
     if (!peg__utf8_is_valid(text))
         return peg__tool_refuse(reterr, where, "it is not UTF-8");
     return PEG_OK;
@@ -78,8 +74,7 @@ static peg_status check_tags(const peg_tool_def *def, peg_error *reterr)
     for (size_t i = 0; def->tags && def->tags[i]; i++) {
         snprintf(where, sizeof(where), "/tags/%zu", i);
         if (i >= PEG_LIMIT_TAGS)
-            return peg__tool_refuse(reterr, where,
-                                    "there are more than PEG_LIMIT_TAGS = 64 tags; drop some");
+            return peg__tool_refuse(reterr, where, "there are more than 64 tags; drop some");
         if (!*def->tags[i])
             return peg__tool_refuse(reterr, where, "a tag cannot be empty; leave it out");
         if (check_word(def->tags[i], where, reterr))
@@ -121,7 +116,7 @@ static peg_status check_fields(const peg_tool_def *def, bool is_artifact_tool, p
     return check_kind(def, is_artifact_tool, reterr);
 }
 
-/* ---- steps: each fills a part of a tool that is still nobody else's -------------------------- */
+/* ---- steps: each fills a part of a tool that is not shared yet -------------------------- */
 
 static size_t n_tags(const peg_tool_def *def)
 {

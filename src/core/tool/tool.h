@@ -37,7 +37,7 @@ struct peg_tool {
 peg_status peg__tool_new(const peg_tool_def *def, bool is_artifact_tool, const char *owner,
                          peg_tool **ret_tool, peg_error *reterr);
 
-/* What checking needs, on the stack of whoever checks. */
+/* The memory of a check, on the caller's stack. */
 struct peg__scratch {
     struct peg_checker checker;
     peg_report *report;         /* made when first needed */
