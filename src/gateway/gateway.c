@@ -161,7 +161,7 @@ static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *conf
     if (!peg__random(&node->id, sizeof(node->id)))
         return peg__fail(reterr, PEG_EIO, "E_GATEWAY",
                          "the system has no randomness for a node id");
-    node->id |= 1; /* 0 is nobody */
+    node->id |= 1; /* 0: no node */
     return PEG_OK;
 }
 

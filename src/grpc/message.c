@@ -121,7 +121,7 @@ static peg_status walk_field(struct walk *walk, peg_error *reterr)
             break;
         walk->at += fixed;
         return PEG_OK;
-    default: /* groups, which nobody writes any more, and what is nothing */
+    default: /* groups, which are obsolete, and invalid types */
         break;
     }
     return fail_malformed(level->descriptor, reterr);
@@ -194,7 +194,7 @@ peg_status grpc_message_unpack(const struct ProtobufCMessageDescriptor *descript
     peg_status status;
 
     if (bytes.len == 0)
-        bytes.ptr = ""; /* so that nobody counts from NULL */
+        bytes.ptr = ""; /* so that no pointer arithmetic starts from NULL */
     status = check_message(descriptor, bytes, reterr);
     if (status)
         return status;

@@ -57,7 +57,7 @@ bool net_endpoint_is_numeric(const struct net_endpoint *endpoint, struct net_add
  * of a unix socket are '?'. A client's end of a unix socket has no name: "unix:". */
 void net_address_format(const struct net_address *address, char ret_text[NET_ADDRESS_TEXT]);
 bool net_address_eq(const struct net_address *a, const struct net_address *b);
-/* A loopback address or a unix socket: nobody else's machine is at the other end. */
+/* A loopback address or a unix socket: the peer is on this machine. */
 bool net_address_is_local(const struct net_address *address);
 
 /* Looks a name up on a worker of the loop. fn is called once on the loop, later: with addresses

@@ -35,7 +35,7 @@ static bool has_address(const struct net_resolve *resolve, const struct net_addr
     return false;
 }
 
-/* Those beyond the limit are left out: nobody tries that many. */
+/* Those beyond the limit are left out. */
 static void keep_address(struct net_resolve *resolve, const struct addrinfo *found)
 {
     struct net_address address = {.len = found->ai_addrlen};

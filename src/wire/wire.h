@@ -21,7 +21,7 @@ enum wire_error {
     WIRE_INVALID_PATTERN,     /* invalid_pattern */
     WIRE_INVALID_FORMAT,      /* invalid_format */
     WIRE_INVALID_RANGE,       /* invalid_range */
-    WIRE_SERVICE_UNAVAILABLE, /* service_unavailable: nobody healthy provides it; also: no Redis */
+    WIRE_SERVICE_UNAVAILABLE, /* service_unavailable: no healthy provider; also: no Redis */
     WIRE_OVERLOADED,          /* overloaded: a queue is full; a hint when to try again */
     WIRE_TIMEOUT,             /* timeout: it was never started, or a wait was over */
     WIRE_CANCELED,            /* canceled: it was never started */

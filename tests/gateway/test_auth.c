@@ -449,7 +449,7 @@ TEST(others_are_refused_unless_the_gateway_is_insecure)
     setup.address = address;
     o = (struct office){0};
     open_office(&o, &options, &setup);
-    CHECK(strstr(ask(&o, NULL), "beyond its own machine") != NULL);
+    CHECK(strstr(ask(&o, NULL), "authenticates no other machine") != NULL);
     close_office(&o);
 
     options.is_insecure = true;

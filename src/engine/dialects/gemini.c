@@ -28,6 +28,9 @@ static const struct peg__dialect dialect = {
     .write = write_openapi,
 };
 
+#define ANY_TYPE                                                                                   \
+    "{\"type\":\"STRING\"},{\"type\":\"NUMBER\"},{\"type\":\"BOOLEAN\"},{\"type\":\"OBJECT\"}"
+
 /* How one schema is written. */
 struct form {
     unsigned types;        /* without null; none: anything */
@@ -133,43 +136,26 @@ static unsigned implied_types(const struct peg__view *view)
 
 static void decide_values(const struct peg__view *view, struct form *form)
 {
-    const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
-    const peg_json *constant = peg__view_get(view, PEG__KW_CONST);
-    const unsigned types = values     ? peg__types_of_values(values)
-                           : constant ? peg__type_of_value(constant)
-                                      : 0;
+    const unsigned types = peg__types_of_view_values(view);
 
     if (!form->types)
         form->types = types & ~(unsigned)PEG__TYPE_NULL;
     form->is_nullable = form->is_nullable || types & PEG__TYPE_NULL;
     if ((types & ~(unsigned)PEG__TYPE_NULL) != PEG__TYPE_STRING || form->types != PEG__TYPE_STRING)
         return;
-    form->has_enum = values;
-    form->has_const = !values;
+    form->has_enum = view->has & PEG__KW_BIT(ENUM);
+    form->has_const = !form->has_enum;
 }
 
-/* PEG__KW_ANY_OF or PEG__KW_ONE_OF, if it has branches; PEG__KW_UNKNOWN. */
-static enum peg__kw find_branches(const struct peg__view *view)
-{
-    const peg_json *any_of = peg__view_get(view, PEG__KW_ANY_OF);
-    const peg_json *one_of = peg__view_get(view, PEG__KW_ONE_OF);
-
-    if (any_of && any_of->kind == PEG_JSON_ARRAY && any_of->len)
-        return PEG__KW_ANY_OF;
-    return one_of && one_of->kind == PEG_JSON_ARRAY && one_of->len ? PEG__KW_ONE_OF
-                                                                   : PEG__KW_UNKNOWN;
-}
-
-static void decide_form(const struct peg__view *view, struct form *ret_form)
+static void decide_form(const struct peg__view *view, struct form *form)
 {
     const unsigned types = peg__types_of(peg__view_get(view, PEG__KW_TYPE));
     const peg_json *nullable = peg__view_get(view, PEG__KW_NULLABLE);
-    struct form *form = ret_form;
 
     *form = (struct form){.types = types & ~(unsigned)PEG__TYPE_NULL,
                           .is_nullable = view->is_nullable || types & PEG__TYPE_NULL ||
                                          (nullable && peg_json_is_true(nullable)),
-                          .branches = find_branches(view)};
+                          .branches = peg__view_branches(view)};
     if (types == PEG__TYPE_NULL && form->branches == PEG__KW_UNKNOWN)
         *form = (struct form){.types = PEG__TYPE_NULL, .branches = PEG__KW_UNKNOWN};
     if (view->has & (PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST)))
@@ -185,11 +171,8 @@ static void sort_form_values(struct peg__render *r, const struct peg__view *view
 {
     if (has & PEG__KW_BIT(ENUM) && !form->has_enum)
         peg__describe(r, view, PEG__KW_ENUM, "Gemini's parameters take enum for strings only");
-    if (has & PEG__KW_BIT(CONST) && form->has_const)
-        peg__lose_kw(r, peg__view_place(view, PEG__KW_CONST), PEG__KW_CONST, "rewritten",
-                     "it is sent as an enum of one value");
-    else if (has & PEG__KW_BIT(CONST))
-        peg__describe(r, view, PEG__KW_CONST, dialect.note);
+    if (has & PEG__KW_BIT(CONST))
+        peg__sort_const(r, view, form->has_const);
     if (has & PEG__KW_BIT(FORMAT) && !takes_format(form->types, view->value[PEG__KW_FORMAT]))
         peg__describe(r, view, PEG__KW_FORMAT, "Gemini's parameters do not know this format");
     if (has & PEG__KW_BIT(EXAMPLES))
@@ -242,7 +225,6 @@ static void sort_view(struct peg__render *r, const struct peg__view *view, const
         peg__lose_kw(r, peg__view_place(view, PEG__KW_ONE_OF), PEG__KW_ONE_OF, "rewritten",
                      "it is sent as anyOf");
 }
-/* ---- parts ------------------------------------------------------------------------------ */
 
 static void write_type(struct peg__render *r, unsigned type)
 {
@@ -272,12 +254,10 @@ static void write_bounds(struct peg__render *r, const struct peg__view *view,
 
     if (!(view->has & (PEG__KW_BIT(EXCLUSIVE_MINIMUM) | PEG__KW_BIT(EXCLUSIVE_MAXIMUM))))
         return;
-    if (find_bound(view, form, PEG__KW_EXCLUSIVE_MINIMUM, &bound)) {
-        peg__put_kw(r->out, PEG__KW_MINIMUM);
-        peg__out_integer(r->out, bound);
-    }
-    if (find_bound(view, form, PEG__KW_EXCLUSIVE_MAXIMUM, &bound)) {
-        peg__put_kw(r->out, PEG__KW_MAXIMUM);
+    for (enum peg__kw i = PEG__KW_EXCLUSIVE_MINIMUM; i <= PEG__KW_EXCLUSIVE_MAXIMUM; i++) {
+        if (!find_bound(view, form, i, &bound))
+            continue;
+        peg__put_kw(r->out, i == PEG__KW_EXCLUSIVE_MINIMUM ? PEG__KW_MINIMUM : PEG__KW_MAXIMUM);
         peg__out_integer(r->out, bound);
     }
 }
@@ -314,12 +294,6 @@ static void write_heading(struct peg__render *r, const struct peg__view *view, b
 }
 
 /* ---- arrays ----------------------------------------------------------------------------- */
-
-static void write_anything(struct peg__render *r)
-{
-    peg__out_raw(r->out, peg__str("{\"anyOf\":[{\"type\":\"STRING\"},{\"type\":\"NUMBER\"},"
-                                  "{\"type\":\"BOOLEAN\"},{\"type\":\"OBJECT\"}]}"));
-}
 
 /* A tuple: each item may be any of those it has. */
 // NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
@@ -366,7 +340,7 @@ static void write_items(struct peg__render *r, const struct peg__view *view)
         peg__lose_here(r, view->sources[0].place, PEG__KW_ITEMS, "rewritten",
                        "Gemini refuses an array that does not say what its items are, so it is "
                        "sent with items of any kind");
-        write_anything(r);
+        peg__out_raw(r->out, peg__str("{\"anyOf\":[" ANY_TYPE "]}"));
     }
 }
 
@@ -378,17 +352,12 @@ struct members {
     size_t n;
 };
 
-static bool is_never_valid(const peg_json *schema)
-{
-    return schema->kind == PEG_JSON_BOOL && !peg_json_is_true(schema);
-}
-
 static void write_described(struct peg__render *r, const peg_json *key,
                             const struct peg__place *place, void *user)
 {
     struct members *members = user;
 
-    if (is_never_valid(key + 1)) {
+    if (peg__is_false_schema(key + 1)) {
         peg__lose_here(r, place, PEG__KW_PROPERTIES, "dropped",
                        "nothing is valid there, so it is not offered");
         return;
@@ -408,7 +377,7 @@ static void write_required_name(struct peg__render *r, const peg_json *key,
     const struct members *members = user;
 
     (void)place;
-    if (!is_never_valid(key + 1) && peg__required_has(&members->required, key))
+    if (!peg__is_false_schema(key + 1) && peg__required_has(&members->required, key))
         peg__put_string(r->out, key);
 }
 
@@ -495,49 +464,6 @@ static void write_type_branches(struct peg__render *r, const struct peg__view *v
 
 static void write_form(struct peg__render *r, const struct peg__view *view);
 
-static bool is_null(const peg_json *branch)
-{
-    const peg_json *constant = peg_json_get(branch, "const");
-
-    return peg__types_of(peg_json_get(branch, "type")) == PEG__TYPE_NULL ||
-           (constant && constant->kind == PEG_JSON_NULL);
-}
-
-static bool is_real(const peg_json *branch)
-{
-    return !is_null(branch) && !is_never_valid(branch);
-}
-
-static size_t count_real(const peg_json *list)
-{
-    size_t n = 0;
-
-    PEG_JSON_EACH_ITEM (list, branch)
-        n += is_real(branch);
-    return n;
-}
-
-/* One branch, or one and null, is that branch with the rules beside it. */
-static void take_only_branch(struct peg__render *r, struct peg__view *view)
-{
-    for (enum peg__kw keyword; (keyword = find_branches(view)) != PEG__KW_UNKNOWN;) {
-        const peg_json *list = view->value[keyword];
-        const struct peg__place *up = peg__view_place(view, keyword);
-        uint32_t i = 0;
-
-        if (count_real(list) > 1)
-            return;
-        view->has &= ~(UINT64_C(1) << keyword);
-        PEG_JSON_EACH_ITEM (list, branch) {
-            const struct peg__place place = peg__place_index(up, keyword, i++);
-
-            view->is_nullable = view->is_nullable || is_null(branch);
-            if (is_real(branch))
-                peg__view_add(r, view, branch, &place, PEG__VIEW_MERGE);
-        }
-    }
-}
-
 /* A branch with the rules beside it: both apply. */
 // NOLINTNEXTLINE(misc-no-recursion): write_openapi() has the bound
 static void write_branch(struct peg__render *r, const peg_json *branch,
@@ -550,7 +476,7 @@ static void write_branch(struct peg__render *r, const peg_json *branch,
     for (size_t i = 0; i < beside->n_sources; i++)
         peg__view_add(r, &view, beside->sources[i].schema, beside->sources[i].place,
                       PEG__VIEW_BASE);
-    take_only_branch(r, &view);
+    peg__view_take_only_branch(r, &view);
     peg__put_open(r->out, "{");
     write_form(r, &view);
     peg__put_close(r->out, "}");
@@ -567,18 +493,16 @@ static void write_branches(struct peg__render *r, const struct peg__view *view,
     uint32_t i = 0;
 
     PEG_JSON_EACH_ITEM (list, branch)
-        has_null = has_null || is_null(branch);
+        has_null = has_null || peg__is_null_schema(branch);
     write_outside(r, view, form->is_nullable || has_null);
     PEG_JSON_EACH_ITEM (list, branch) {
         const struct peg__place place = peg__place_index(up, form->branches, i++);
 
-        if (is_real(branch))
+        if (peg__is_real_branch(branch))
             write_branch(r, branch, &place, view);
     }
     peg__put_close(r->out, "]");
 }
-
-/* ---- putting it together ---------------------------------------------------------------- */
 
 static void write_any_type(struct peg__render *r, const struct peg__view *view,
                            const struct form *form)
@@ -586,8 +510,7 @@ static void write_any_type(struct peg__render *r, const struct peg__view *view,
     peg__lose_here(r, view->n_sources ? view->sources[0].place : NULL, PEG__KW_TYPE, "rewritten",
                    "Gemini's parameters want a type, so it is sent as any of them");
     write_outside(r, view, form->is_nullable);
-    peg__out_raw(r->out, peg__str("{\"type\":\"STRING\"},{\"type\":\"NUMBER\"},"
-                                  "{\"type\":\"BOOLEAN\"},{\"type\":\"OBJECT\"}"));
+    peg__out_raw(r->out, peg__str(ANY_TYPE));
     peg__put_close(r->out, "]");
 }
 
@@ -641,7 +564,7 @@ static void write_openapi(struct peg__render *r, const peg_json *schema,
     }
     peg__view_make(r, schema, place, PEG__VIEW_MERGE, &view);
     if (view.has & (PEG__KW_BIT(ANY_OF) | PEG__KW_BIT(ONE_OF)))
-        take_only_branch(r, &view);
+        peg__view_take_only_branch(r, &view);
     peg__put_open(r->out, "{");
     write_form(r, &view);
     peg__put_close(r->out, "}");
@@ -649,29 +572,6 @@ static void write_openapi(struct peg__render *r, const peg_json *schema,
 }
 
 /* ---- the root --------------------------------------------------------------------------- */
-
-static void count_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
-                         void *user)
-{
-    size_t *n = user;
-
-    (void)r;
-    (void)place;
-    *n += !is_never_valid(key + 1);
-}
-
-/* The first member of a plain schema mostly decides. */
-static bool has_members(struct peg__render *r, const struct peg__view *view)
-{
-    const peg_json *properties = peg__view_get(view, PEG__KW_PROPERTIES);
-    size_t n = 0;
-
-    if (view->n_sources == 1 && properties && properties->kind == PEG_JSON_OBJECT &&
-        properties->len && !is_never_valid(properties + 2))
-        return true;
-    peg__view_members(r, view, count_member, &n);
-    return n > 0;
-}
 
 void peg__schema_write_gemini(struct peg__render *r)
 {
@@ -687,7 +587,7 @@ void peg__schema_write_gemini(struct peg__render *r)
                    "offered, each optional");
     sort_view(r, &view, &form);
     /* Gemini refuses an object without members: then there are no parameters at all. */
-    if (has_members(r, &view)) {
+    if (peg__view_has_members(r, &view)) {
         peg__put_before(r->out, "\"parameters\":{");
         r->depth = 1;
         write_inside(r, &view, &form);

@@ -40,7 +40,7 @@ struct peg_definition_losses {
 /* NULL when out of memory. */
 peg_definition_losses *peg__losses_new(void);
 /* Strings are copied; `what` is static. Does nothing if losses is NULL, and beyond
- * PEG_LIMIT_LOSSES, whose last entry says so. */
+ * PEG_LIMIT_LOSSES; the last entry reports that. */
 void peg__losses_add(peg_definition_losses *losses, const peg_definition_loss *loss);
 /* Forgets all but the first n. */
 void peg__losses_cut(peg_definition_losses *losses, size_t n);
@@ -209,6 +209,26 @@ typedef void peg__member_fn(struct peg__render *r, const peg_json *key,
 void peg__view_members(struct peg__render *r, const struct peg__view *view, peg__member_fn *fn,
                        void *user);
 
+/* Whether there is a member that can be valid. */
+bool peg__view_has_members(struct peg__render *r, const struct peg__view *view);
+
+static inline bool peg__is_false_schema(const peg_json *schema)
+{
+    return schema->kind == PEG_JSON_BOOL && !peg_json_is_true(schema);
+}
+
+/* Takes null and nothing else. */
+bool peg__is_null_schema(const peg_json *schema);
+static inline bool peg__is_real_branch(const peg_json *branch)
+{
+    return !peg__is_null_schema(branch) && !peg__is_false_schema(branch);
+}
+
+/* PEG__KW_ANY_OF or PEG__KW_ONE_OF, if it has branches; PEG__KW_UNKNOWN. */
+enum peg__kw peg__view_branches(const struct peg__view *view);
+/* One branch, or one and null, becomes that branch with the rules beside it. */
+void peg__view_take_only_branch(struct peg__render *r, struct peg__view *view);
+
 /* The names that `required` of the view asks for. Few of them are compared one by one. */
 struct peg__required {
     const peg_json *few; /* an array; NULL: none, or they are in the map */
@@ -250,11 +270,15 @@ unsigned peg__types_of(const peg_json *type);
 /* Of the values of an enum, or of one const. */
 unsigned peg__types_of_values(const peg_json *array);
 unsigned peg__type_of_value(const peg_json *value);
+/* Of the enum or the const of a view; 0 without either. */
+unsigned peg__types_of_view_values(const struct peg__view *view);
 
 /* Adds `keyword: value` to what is moved into the description, and reports it; what is too long
  * is dropped. */
 void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg__kw keyword,
                    const char *note);
+/* Reports a const that is sent as an enum of one value, or describes it. */
+void peg__sort_const(struct peg__render *r, const struct peg__view *view, bool is_taken);
 /* Writes "description", with what was moved into it, if there is any. */
 void peg__put_description(struct peg__render *r, const struct peg__view *view);
 static inline void peg__write_description(struct peg__render *r, const struct peg__view *view)

@@ -39,11 +39,7 @@ static const uint64_t of_objects =
 static bool takes_values(const struct peg__view *view)
 {
     const unsigned taken = PEG__TYPE_STRING | PEG__TYPE_NUMBER | PEG__TYPE_INTEGER | PEG__TYPE_NULL;
-    const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
-    const peg_json *constant = peg__view_get(view, PEG__KW_CONST);
-    const unsigned types = values     ? peg__types_of_values(values)
-                           : constant ? peg__type_of_value(constant)
-                                      : 0;
+    const unsigned types = peg__types_of_view_values(view);
 
     return types && !(types & ~taken) && types != PEG__TYPE_NULL;
 }
@@ -64,11 +60,8 @@ static void sort_enum_values(struct peg__render *r, const struct peg__view *view
 
     if (view->has & PEG__KW_BIT(ENUM) && !is_taken)
         peg__describe(r, view, PEG__KW_ENUM, "Gemini takes enum for strings and numbers only");
-    if (view->has & PEG__KW_BIT(CONST) && is_taken)
-        peg__lose_kw(r, peg__view_place(view, PEG__KW_CONST), PEG__KW_CONST, "rewritten",
-                     "it is sent as an enum of one value");
-    else if (view->has & PEG__KW_BIT(CONST))
-        peg__describe(r, view, PEG__KW_CONST, r->dialect->note);
+    if (view->has & PEG__KW_BIT(CONST))
+        peg__sort_const(r, view, is_taken);
 }
 
 static void sort_view(struct peg__render *r, const struct peg__view *view)

@@ -2,7 +2,7 @@
 
 /*
  * Parameters as they are, for vendors that take JSON Schema: OpenAI without strict mode, and
- * Anthropic. Both want the root to be an object that says so itself, without combinators; OpenAI
+ * Anthropic. Both want a root whose type is object, without combinators; OpenAI
  * also wants its `properties`, and `items` wherever there is an array.
  */
 

@@ -92,6 +92,13 @@ unsigned peg__types_of_values(const peg_json *array)
     return types & PEG__TYPE_NUMBER ? types & ~(unsigned)PEG__TYPE_INTEGER : types;
 }
 
+unsigned peg__types_of_view_values(const struct peg__view *view)
+{
+    if (view->has & PEG__KW_BIT(ENUM))
+        return peg__types_of_values(view->value[PEG__KW_ENUM]);
+    return view->has & PEG__KW_BIT(CONST) ? peg__type_of_value(view->value[PEG__KW_CONST]) : 0;
+}
+
 /* ---- descriptions ----------------------------------------------------------------------- */
 
 /* Appends `keyword: value`, or leaves the notes as they were. */
@@ -128,6 +135,15 @@ void peg__describe(struct peg__render *r, const struct peg__view *view, enum peg
     const bool fits = add_note(r, keyword, view->value[keyword]);
 
     peg__lose_kw(r, peg__view_place(view, keyword), keyword, fits ? "described" : "dropped", note);
+}
+
+void peg__sort_const(struct peg__render *r, const struct peg__view *view, bool is_taken)
+{
+    if (is_taken)
+        peg__lose_kw(r, peg__view_place(view, PEG__KW_CONST), PEG__KW_CONST, "rewritten",
+                     "it is sent as an enum of one value");
+    else
+        peg__describe(r, view, PEG__KW_CONST, r->dialect->note);
 }
 
 enum { PADDING = 16 }; /* that peg__put_string() reads */

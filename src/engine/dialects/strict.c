@@ -112,15 +112,11 @@ static bool is_known_format(const peg_json *format)
 static unsigned types_of(const struct peg__view *view)
 {
     const peg_json *type = peg__view_get(view, PEG__KW_TYPE);
-    const peg_json *values = peg__view_get(view, PEG__KW_ENUM);
-    const peg_json *constant = peg__view_get(view, PEG__KW_CONST);
 
     if (type)
         return peg__types_of(type);
-    if (values)
-        return peg__types_of_values(values);
-    if (constant)
-        return peg__type_of_value(constant);
+    if (view->has & (PEG__KW_BIT(ENUM) | PEG__KW_BIT(CONST)))
+        return peg__types_of_view_values(view);
     if (view->has & PEG__KW_BIT(PROPERTIES))
         return PEG__TYPE_OBJECT;
     return view->has & PEG__KW_BIT(ITEMS) ? PEG__TYPE_ARRAY : 0;
@@ -441,7 +437,7 @@ static void write_inner(struct peg__render *r, const peg_json *schema,
     write_strict(r, schema, place, false);
 }
 
-/* The root is an object that says so itself. */
+/* The root has to be an object, by its own type. */
 static bool is_fine_root(const struct peg__view *view)
 {
     const peg_json *type = peg__view_get(view, PEG__KW_TYPE);

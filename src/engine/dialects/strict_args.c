@@ -179,7 +179,7 @@ peg_status peg__strict_call_args(const peg_json *definitions, peg_str tool, peg_
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
-        return PEG_OK; /* whoever runs it tells the model what is wrong */
+        return PEG_OK; /* the run reports to the model what is wrong */
     if (peg_json_kind_of(peg_json_root(doc)) == PEG_JSON_OBJECT)
         peg__strict_args(parameters, peg_json_root(doc), out);
     peg_json_doc_free(doc);

@@ -248,11 +248,6 @@ static void take_source(struct peg__render *r, struct peg__view *view,
         follow_branches(r, view, source, PEG__KW_ONE_OF, flags);
 }
 
-static bool is_false_schema(const peg_json *schema)
-{
-    return schema->kind == PEG_JSON_BOOL && !peg_json_is_true(schema);
-}
-
 /* Each level takes one of PEG_LIMIT_INLINED_TOGETHER sources. */
 // NOLINTNEXTLINE(misc-no-recursion)
 static void add_source(struct peg__render *r, struct peg__view *view, const peg_json *schema,
@@ -261,7 +256,7 @@ static void add_source(struct peg__render *r, struct peg__view *view, const peg_
     const size_t n = view->n_sources;
 
     if (schema->kind != PEG_JSON_OBJECT) {
-        if (!is_optional && is_false_schema(schema))
+        if (!is_optional && peg__is_false_schema(schema))
             view->is_false = true;
         return;
     }
@@ -293,7 +288,7 @@ void peg__view_make(struct peg__render *r, const peg_json *schema, const struct 
     ret_view->is_nullable = false;
     ret_view->is_cut = false;
     if (schema->kind != PEG_JSON_OBJECT) {
-        ret_view->is_false = is_false_schema(schema);
+        ret_view->is_false = peg__is_false_schema(schema);
         return;
     }
     ret_view->sources[0].schema = schema;
@@ -352,6 +347,79 @@ void peg__view_members(struct peg__render *r, const struct peg__view *view, peg_
             peg__place_name(view->sources[0].place, PEG__KW_PROPERTIES, key);
 
         fn(r, key, &place, user);
+    }
+}
+
+static void count_member(struct peg__render *r, const peg_json *key, const struct peg__place *place,
+                         void *user)
+{
+    size_t *n = user;
+
+    (void)r;
+    (void)place;
+    *n += !peg__is_false_schema(key + 1);
+}
+
+bool peg__view_has_members(struct peg__render *r, const struct peg__view *view)
+{
+    const peg_json *properties = peg__view_get(view, PEG__KW_PROPERTIES);
+    size_t n = 0;
+
+    /* The first member of a plain schema mostly decides. */
+    if (view->n_sources == 1 && properties && properties->kind == PEG_JSON_OBJECT &&
+        properties->len && !peg__is_false_schema(properties + 2))
+        return true;
+    peg__view_members(r, view, count_member, &n);
+    return n > 0;
+}
+
+/* ---- branches --------------------------------------------------------------------------- */
+
+enum peg__kw peg__view_branches(const struct peg__view *view)
+{
+    for (enum peg__kw i = PEG__KW_ANY_OF; i <= PEG__KW_ONE_OF; i++) {
+        const peg_json *list = peg__view_get(view, i);
+
+        if (list && list->kind == PEG_JSON_ARRAY && list->len)
+            return i;
+    }
+    return PEG__KW_UNKNOWN;
+}
+
+bool peg__is_null_schema(const peg_json *schema)
+{
+    const peg_json *constant = peg_json_get(schema, "const");
+
+    return peg__types_of(peg_json_get(schema, "type")) == PEG__TYPE_NULL ||
+           (constant && constant->kind == PEG_JSON_NULL);
+}
+
+static size_t count_real_branches(const peg_json *list)
+{
+    size_t n = 0;
+
+    PEG_JSON_EACH_ITEM (list, branch)
+        n += peg__is_real_branch(branch);
+    return n;
+}
+
+void peg__view_take_only_branch(struct peg__render *r, struct peg__view *view)
+{
+    for (enum peg__kw keyword; (keyword = peg__view_branches(view)) != PEG__KW_UNKNOWN;) {
+        const peg_json *list = view->value[keyword];
+        const struct peg__place *up = peg__view_place(view, keyword);
+        uint32_t i = 0;
+
+        if (count_real_branches(list) > 1)
+            return;
+        view->has &= ~(UINT64_C(1) << keyword);
+        PEG_JSON_EACH_ITEM (list, branch) {
+            const struct peg__place place = peg__place_index(up, keyword, i++);
+
+            view->is_nullable = view->is_nullable || peg__is_null_schema(branch);
+            if (peg__is_real_branch(branch))
+                peg__view_add(r, view, branch, &place, PEG__VIEW_MERGE);
+        }
     }
 }
 

@@ -213,7 +213,7 @@ static void put_choice(struct peg__writer *w)
     peg__out_end_object(&w->out);
 }
 
-/* How hard to think, as each generation is told; budgets as Google itself maps the words. */
+/* How hard to think, in the form of each generation; budgets as Google maps the words. */
 static const struct effort {
     const char *word;
     const char *level;

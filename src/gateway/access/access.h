@@ -59,7 +59,7 @@ peg_status gw_auth_reload(struct gw_auth *auth, peg_error *reterr);
  * all. */
 bool gw_auth_knows(const struct gw_auth *auth, peg_str principal);
 #define GW_TOKEN_GONE                                                                              \
-    "the token of this stream was taken out: ask whoever runs the gateway for another one"
+    "the token of this stream was revoked: ask the operator of the gateway for another one"
 /* Are callers authenticated? */
 bool gw_auth_asks(const struct gw_auth *auth);
 

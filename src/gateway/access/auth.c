@@ -120,8 +120,8 @@ static void fail_call(struct grpc_call *call, enum wire_error error, const char 
     grpc_call_finish(call, &status);
 }
 
-/* Somebody may be trying names, or has a token that was taken away: whoever runs the gateway should
- * see it. What was shown is nobody's business. */
+/* Somebody may be trying names, or has a token that was taken away: the operator should
+ * see it. The log does not show the token. */
 static void log_rejected(struct gw_auth *auth, peg_str rpc, const char *peer)
 {
     atomic_fetch_add_explicit(&auth->n_refused, 1, memory_order_relaxed);
@@ -206,7 +206,7 @@ static void check_token(struct gw_auth *auth, struct grpc_call *call, peg_str he
     else
         reject_call(auth, call,
                     token.len ? "this bearer token is not known here: make one with `pegboard "
-                                "token new`, or ask whoever runs the gateway"
+                                "token new`, or ask its operator"
                               : "the metadata 'authorization' is no bearer token: send "
                                 "'Bearer <token>'");
 }
@@ -215,7 +215,7 @@ static void reject_anonymous(struct gw_auth *auth, struct grpc_call *call)
 {
     if (!gw_auth_asks(auth))
         reject_call(auth, call,
-                    "this gateway knows nobody beyond its own machine: it needs a token file or "
+                    "this gateway authenticates no other machine: it needs a token file or "
                     "a CA for client certificates");
     else if (!auth->tokens)
         reject_call(auth, call, "this gateway asks for a client certificate: connect with one");
@@ -274,7 +274,7 @@ static bool is_admin_name(const struct gw_auth *auth, peg_str name)
     return false;
 }
 
-/* Without a token or a certificate. NULL: nobody. */
+/* Without a token or a certificate. NULL: none. */
 static const struct gw_principal *find_anonymous(const struct gw_auth *auth,
                                                  const struct grpc_call *call)
 {

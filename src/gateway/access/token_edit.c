@@ -3,8 +3,8 @@
 /*
  * New tokens, and tokens that are taken out. The file is written anew beside the old one and takes
  * its place, so that a gateway which reads it meanwhile, or a crash, finds one or the other. Two
- * who change it at the same time take turns by a lock on the file that stands; whoever got it looks
- * whether that file still does.
+ * who change it at the same time take turns by a lock on the file that stands; the one that got it
+ * looks whether that file still does.
  */
 
 #include <errno.h>
@@ -95,7 +95,7 @@ static peg_status lock_file(struct edit *edit, peg_error *reterr)
     return PEG_OK;
 }
 
-/* What stands there has to be right: adding to a file that no gateway takes helps nobody. */
+/* The file has to be valid: a gateway would reject it with the new line, too. */
 static peg_status read_old(struct edit *edit, peg_error *reterr)
 {
     struct gw_token_table *table;

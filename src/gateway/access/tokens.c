@@ -498,7 +498,7 @@ static int compare_digests(const void *a, const void *b)
     return memcmp(left->digest, right->digest, sizeof(left->digest));
 }
 
-/* One token, two names: nobody could say who it is. */
+/* One token with two names would be ambiguous. */
 static peg_status sort_tokens(struct reading *r, peg_error *reterr)
 {
     struct gw_token_table *table = r->table;

@@ -15,7 +15,7 @@
  * One that is marked `admin` is an operator's.
  *
  * A token is `peg_` and 256 random bits in base64url. Such a secret cannot be guessed from its
- * hash, so a plain SHA-256 is enough, and reading the file gives nobody a way in; writing to it
+ * hash, so a plain SHA-256 is enough, and reading the file gives no access; writing to it
  * does. A name may stand there twice, so that a token can be changed while both are in use.
  */
 
@@ -42,7 +42,7 @@ struct gw_token_owner {
     bool is_admin;
 };
 
-/* Any thread. False: nobody has it. Takes a lock and a hash: see struct gw_token_memo. */
+/* Any thread. False: unknown. Takes a lock and a hash: see struct gw_token_memo. */
 bool gw_tokens_find(struct gw_tokens *tokens, peg_str token, struct gw_token_owner *ret_owner);
 
 /* What one thread remembers of the tokens it was shown, so that asking again costs neither lock nor
@@ -56,13 +56,13 @@ struct gw_token_memo {
         struct gw_token_owner owner;
     } slots[GW_MEMO_SLOTS];
 };
-/* Borrowed from the memo until the next call; NULL: nobody has it. */
+/* Borrowed from the memo until the next call; NULL: unknown. */
 const struct gw_token_owner *gw_tokens_find_again(struct gw_tokens *tokens,
                                                   struct gw_token_memo *memo, peg_str token);
 
 /* ---- changing the file ---- */
 
-/* A token that nobody is let in with yet. PEG_EIO (E_NO_RANDOMNESS). */
+/* A token that is not in the file yet. PEG_EIO (E_NO_RANDOMNESS). */
 peg_status gw_token_make(char ret_token[GW_TOKEN_TEXT], peg_error *reterr);
 struct gw_new_token {
     peg_str name; /* [A-Za-z0-9_.:@/-]{1,128} */
@@ -76,7 +76,7 @@ peg_status gw_token_add(const char *path, const struct gw_new_token *add, peg_er
 /* Whether gw_token_add() would find nothing wrong; changes no token. So that a token can be handed
  * out before it is let in, and never for nothing. */
 peg_status gw_token_check(const char *path, const struct gw_new_token *add, peg_error *reterr);
-/* Makes and adds. The token is told here and nowhere else. */
+/* Makes and adds. Only the caller learns the token. */
 peg_status gw_token_new(const char *path, peg_str name, char ret_token[GW_TOKEN_TEXT],
                         peg_error *reterr);
 /* Takes the tokens of a name out of the file; with a hash only those whose hash in hex begins with
@@ -104,7 +104,7 @@ peg_status gw_token_table_parse(peg_str text, const char *file, struct gw_token_
 struct gw_token_table *gw_token_table_free(struct gw_token_table *table);
 size_t gw_token_table_len(const struct gw_token_table *table);
 bool gw_token_table_has_name(const struct gw_token_table *table, peg_str name);
-/* Whoever has a token with that SHA-256, borrowed; NULL: nobody. */
+/* The entry of the token with that SHA-256, borrowed; NULL: none. */
 const struct gw_token_entry *gw_token_table_find(const struct gw_token_table *table,
                                                  const unsigned char digest[32]);
 /* By their digests, borrowed. */

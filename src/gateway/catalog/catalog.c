@@ -435,7 +435,8 @@ static bool is_old_end(const struct gw_catalog *catalog, const struct gw_record 
            record->at_ms < before_ms;
 }
 
-/* A few at a time, and only when nobody is in the records: they change as soon as the map does. */
+/* A few at a time, and only while the records are not in use: they change as soon as the map does.
+ */
 struct old_ends {
     char names[MAX_ENDS][PEG_LIMIT_NAME_BYTES + 1];
     uint64_t revisions[MAX_ENDS];

@@ -154,7 +154,7 @@ struct gw_language {
 struct gw_catalog;
 
 struct gw_catalog_events {
-    /* On each loop: a new snapshot; whoever keeps it takes a reference. */
+    /* On each loop: a new snapshot; to keep it, take a reference. */
     void (*on_snapshot)(void *user, struct gw_snapshot *snapshot);
 };
 
@@ -170,8 +170,8 @@ struct gw_catalog_options {
 };
 
 /* Reads the store, which blocks, and returns when every loop has been sent the first snapshot: from
- * a thread that is none of the loops'. A record that cannot be read is told in the log, and left
- * alone. */
+ * a thread that is none of the loops'. A record that cannot be read is reported in the log, and
+ * left alone. */
 peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_catalog **ret_catalog,
                           peg_error *reterr);
 /* While the loops and the bus are there; from a thread that is none of the loops'. Whoever still

@@ -49,7 +49,7 @@ struct gw_change {
     struct net_work work;       /* of the asker's loop: taking the request apart */
     struct gw_catalog *catalog; /* a reference */
     enum gw_change_kind kind;
-    struct net_loop *loop;       /* the asker's; NULL: nobody asked */
+    struct net_loop *loop;       /* the requester's; NULL: none */
     struct gw_change_wait *wait; /* the asker's loop's; NULL: forgotten */
     struct peg__blob *request;   /* packed; NULL: there is a toolset */
     struct gw_toolset *toolset;  /* the one to be, then the one that stands */
@@ -215,7 +215,7 @@ struct gw_presence {
     bool is_listening;                /* the map tells all there is */
     struct presence_toolset *changed; /* to be told, first to last */
     struct presence_toolset **changed_end;
-    bool is_notifying;   /* or will be soon: whoever changes something need not tell */
+    bool is_notifying;   /* or will be soon: a change needs no further notice */
     struct peg__map own; /* struct presence_own */
     /* what may be pending */
     struct bus_watch watch;

@@ -162,7 +162,7 @@ static bool take_news(struct gw_presence *presence, struct presence_toolset *too
     return is_news;
 }
 
-/* What on_change does may lead to further changes, which are told behind it. */
+/* on_change may lead to further changes; they are reported after it returns. */
 void presence_notify(struct gw_presence *presence)
 {
     if (presence->is_notifying)
@@ -219,7 +219,7 @@ static const struct gw_provider_entry *find_dead(const struct gw_presence *prese
     return NULL;
 }
 
-/* A few each time; the map changes when it is heard of, so nobody is in it meanwhile. */
+/* A few each time; the map changes only on notices, so it is not in use meanwhile. */
 struct dead {
     char key[PRESENCE_KEY + 1];
     uint64_t revision;
@@ -360,7 +360,7 @@ static void remove_entry(struct gw_presence *presence, peg_str key)
         drop_entry(presence, toolset, (size_t)(known - toolset->entries));
 }
 
-/* Watches anew, in a while: all that stands is told then. */
+/* Watches again after a delay, and then receives the whole current state. */
 static void watch_again(struct net_timer *timer)
 {
     struct gw_presence *presence = peg__container_of(timer, struct gw_presence, again);

@@ -195,7 +195,7 @@ static void handle_lost(struct presence_own *own)
         forget_own(own);
         return;
     }
-    /* The replica has not heard yet whose it is: to take it now would take it back. */
+    /* The replica does not know the new owner yet: taking it now would take it back. */
     if (is_own_entry(own, entry) && !is_news) {
         try_later(own);
         return;
@@ -300,7 +300,7 @@ void presence_own_ready(struct gw_presence *presence)
     presence->is_notifying = was_telling;
 }
 
-/* What is heard while a write is on its way may be from before it: its answer tells. */
+/* A notice that arrives during a write may be older than it: the answer to the write decides. */
 void presence_own_on_written(struct gw_presence *presence, peg_str key,
                              const struct gw_provider_entry *entry)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What is known of each name. In the map a toolset is its JSON, and one that was removed a line
- * "removed REVISION MILLISECONDS": so that a node which has not heard of it can tell it from one
+ * "removed REVISION MILLISECONDS": so that a node which has not seen it can tell it from one
  * that was lost. */
 
 #include <inttypes.h>

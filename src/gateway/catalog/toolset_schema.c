@@ -8,8 +8,8 @@
  * are kept within a budget. All that are stand in a ring; who needs room goes round with a hand,
  * passes over what was used since it last came by, and takes the rest (the "clock" of page caches).
  *
- * On the path of a call there is no lock but that of the one word: whoever wants a reference takes
- * the pointer out of `compiled`, leaving BUSY, counts, and puts it back.
+ * On the path of a call there is no lock but that of the one word: a reader that wants a reference
+ * takes the pointer out of `compiled`, leaving BUSY, counts, and puts it back.
  */
 
 #include <pthread.h>

@@ -26,7 +26,7 @@ struct gw_admin {
     struct net_timer tick; /* on the first loop */
 };
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static Pegboard__V1__NodeInfo *make_node_info(const struct gw_node *node, struct peg__arena *arena)
 {
@@ -227,8 +227,7 @@ static void serve_drain(struct grpc_call *call, const Pegboard__V1__DrainNodeReq
         return;
     }
     if (!node->stop) {
-        gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
-                peg__str("whoever runs this node ends it themselves"));
+        gw_fail(call, WIRE_SERVICE_UNAVAILABLE, peg__str("the operator of this node ends it"));
         return;
     }
     gw_event_log_write(node->log, PEG_LOG_INFO, GW_EVENT_DRAIN,

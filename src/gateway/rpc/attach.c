@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Attach: the stream between a provider and the calls of its loop. */
+/*
+ * Attach: the stream between a provider and the calls of its loop.
+ *
+ * Acks of results are sent in batches. An Ack of its own for each would cost a write and wake the
+ * provider a second time for every call, while the caller's answer waits for the same core: a third
+ * of the cost of a call. A provider that disconnects before its Ack reports the call again.
+ */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +23,50 @@
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
 #include "wire/wire.h"
+
+enum { ACK_DELAY_NS = 5000000 };
+
+_Static_assert(BUS_ID_TEXT + 2 + 1 + 5 < 128, "the length of an Ack has one byte");
+
+/* A frame with an Ack in it; a lost one is listed when the provider comes back. */
+static void send_ack(struct gw_attached *attached, const struct gw_unsaid_ack *unsaid)
+{
+    char frame[2 + BUS_ID_TEXT + 4 * WIRE_MAX_VARINT];
+    char id[BUS_ID_TEXT];
+    char *at = frame + 2;
+
+    bus_id_print(&unsaid->id, id);
+    at = wire_put_bytes(at, PEGBOARD_V1_ACK_CALL_ID_FIELD, peg__str(id));
+    at = wire_put_number(at, PEGBOARD_V1_ACK_ATTEMPT_FIELD, unsaid->attempt);
+    wire_put_head(frame, PEGBOARD_V1_ATTACH_RESPONSE_ACK_FIELD, (size_t)(at - frame - 2));
+    (void)grpc_call_send(attached->call, peg__strn(frame, (size_t)(at - frame)), NULL);
+}
+
+static void send_acks(struct gw_attached *attached)
+{
+    for (size_t i = 0; i < attached->n_acks; i++)
+        send_ack(attached, &attached->acks[i]);
+    attached->n_acks = 0;
+}
+
+/* The timer is left armed when its acks went out before it: it ends by itself, and under load it
+ * would be set and taken back all the time. */
+static void queue_ack(void *user, const struct bus_id *id, uint32_t attempt)
+{
+    struct gw_attached *attached = (struct gw_attached *)user;
+    struct bus *bus = attached->desk->bus;
+
+    attached->acks[attached->n_acks++] = (struct gw_unsaid_ack){.id = *id, .attempt = attempt};
+    if (attached->n_acks == GW_UNSAID_ACKS)
+        send_acks(attached);
+    else if (!attached->acks_due.is_armed)
+        bus_arm(bus, &attached->acks_due, bus_now_ns(bus) + ACK_DELAY_NS);
+}
+
+static void send_due_acks(struct net_timer *timer)
+{
+    send_acks(peg__container_of(timer, struct gw_attached, acks_due));
+}
 
 static struct gw_attached *attached_of(struct grpc_call *call)
 {
@@ -64,7 +114,7 @@ void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_s
 {
     if (attached->step == GW_HELLO_AWAITED || attached->step == GW_REGISTERING)
         log_refusal(attached, error);
-    gw_attached_send_acks(attached);
+    send_acks(attached);
     detach_provider(attached);
     gw_fail(attached->call, error, message);
 }
@@ -191,7 +241,7 @@ static void ping_now(void *user)
 static const struct gw_provider_events EVENTS = {
     .hand = hand_call,
     .cancel = cancel_call,
-    .ack = gw_attached_ack,
+    .ack = queue_ack,
     .dropped = gw_attached_drop_assembly,
     .is_ready = is_ready,
     .replaced = on_replaced,
@@ -208,7 +258,7 @@ static void send_ping(struct net_timer *timer)
     Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
 
     if (attached->provider->dismissal)
-        return; /* what it still runs it may finish; nobody asks whether it is well */
+        return; /* it may finish its running calls; its health does not count */
     snprintf(id, sizeof(id), "%s/%llu", attached->provider->incarnation,
              (unsigned long long)++attached->n_pings);
     ping.ping_id = id;
@@ -361,7 +411,7 @@ static struct gw_attached *begin_attach(struct grpc_call *call, struct gw_node *
     attached->node = node;
     attached->desk = gw_node_calls(node, grpc_call_loop(call));
     attached->ping.fn = send_ping;
-    attached->acks_due.fn = gw_attached_acks_due;
+    attached->acks_due.fn = send_due_acks;
     gw_table_init(&attached->assembling);
     attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     grpc_call_set_state(call, attached);
@@ -395,7 +445,7 @@ void gw_serve_attach_on_half_close(struct grpc_call *call, void *node)
 
     (void)node;
     if (attached && attached->step != GW_DETACHED) {
-        gw_attached_send_acks(attached);
+        send_acks(attached);
         detach_provider(attached);
     }
     grpc_call_finish(call, &ok);

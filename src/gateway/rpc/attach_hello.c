@@ -94,7 +94,7 @@ static peg_status hash_toolset_name(const struct gw_attached *attached,
 }
 
 /* A process may provide several toolsets, and strangers may say the incarnation of another: leases,
- * marks and letters have a name that is of one toolset and its owner, too. */
+ * claim tokens and messages have a name that is of one toolset and its owner, too. */
 static peg_status name_provider(struct gw_attached *attached)
 {
     unsigned char hash[PEG_SHA256_BYTES];

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * Results that come in several frames, put together. Each is of a call that the provider has, and
+ * goes with it: also one that was begun and is never finished, because the call was refused after
+ * all, answered in another way, or dropped.
+ */
+
 /* Results and outputs of providers: read, and packed as the answer that callers get. */
 
 #include <string.h>
@@ -8,11 +14,132 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "gateway/access/access.h"
 #include "gateway/calls/call.h"
 #include "gateway/calls/provider_side.h"
 #include "gateway/rpc/attached.h"
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
+
+/* NULL: none was begun. */
+static struct gw_assembly *find_assembly(const struct gw_attached *attached,
+                                         const struct bus_id *id, uint32_t attempt)
+{
+    return attached->assemblies
+               ? (struct gw_assembly *)gw_table_find(&attached->assembling, id, attempt)
+               : NULL;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* What it takes of the room is what of its chunks is kept, or nothing any more. */
+static void count_assembly(struct gw_assembly *assembly, size_t n_bytes)
+{
+    struct gw_attached *attached = assembly->attached;
+
+    peg__quota_give_back(&attached->desk->results->bytes, attached->account, assembly->counted);
+    peg__quota_add(&attached->desk->results->bytes, attached->account, n_bytes);
+    attached->assembled += n_bytes - assembly->counted;
+    assembly->counted = n_bytes;
+}
+
+static peg_status check_assembly_quota(const struct gw_attached *attached, size_t n,
+                                       peg_error *reterr)
+{
+    if (attached->assembled + n > PEG_LIMIT_GATEWAY_ASSEMBLED_BYTES)
+        return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
+                         "unfinished results of this provider hold 64 MiB: finish some of them "
+                         "first");
+    return gw_result_quota_check(attached->desk->results, attached->account, n, reterr);
+}
+
+/* ---- from the first chunk to the last -------------------------------------------------------- */
+
+static void free_assembly(struct gw_assembly *assembly)
+{
+    struct gw_attached *attached = assembly->attached;
+
+    count_assembly(assembly, 0);
+    wire_chunks_free(&assembly->chunks);
+    gw_table_remove(&attached->assembling, &assembly->entry);
+    if (assembly->prev)
+        assembly->prev->next = assembly->next;
+    else
+        attached->assemblies = assembly->next;
+    if (assembly->next)
+        assembly->next->prev = assembly->prev;
+    peg__free(assembly);
+}
+
+void gw_attached_drop_assembly(void *user, const struct bus_id *id, uint32_t attempt)
+{
+    struct gw_assembly *assembly = find_assembly((const struct gw_attached *)user, id, attempt);
+
+    if (assembly)
+        free_assembly(assembly);
+}
+
+void gw_attached_free_assemblies(struct gw_attached *attached)
+{
+    while (attached->assemblies)
+        free_assembly(attached->assemblies);
+    gw_table_free(&attached->assembling);
+    gw_result_quota_forget_wait(&attached->room);
+}
+
+static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
+                                          uint32_t attempt)
+{
+    struct gw_assembly *assembly = (struct gw_assembly *)peg__alloc_zero(1, sizeof(*assembly));
+
+    if (!assembly)
+        return NULL;
+    assembly->entry.id = *id;
+    assembly->entry.attempt = attempt;
+    assembly->attached = attached;
+    assembly->chunks.n_before = GW_OUTCOME_CAPACITY;
+    if (gw_table_add(&attached->assembling, &assembly->entry)) {
+        peg__free(assembly);
+        return NULL;
+    }
+    assembly->next = attached->assemblies;
+    if (assembly->next)
+        assembly->next->prev = assembly;
+    attached->assemblies = assembly;
+    return assembly;
+}
+
+static peg_status add_chunk(struct gw_assembly *assembly, peg_str chunk, peg_error *reterr)
+{
+    peg_status status = check_assembly_quota(assembly->attached, chunk.len, reterr);
+
+    if (status)
+        return status;
+    status = wire_chunks_add(&assembly->chunks, chunk, reterr);
+    count_assembly(assembly, wire_chunks_view(&assembly->chunks).len);
+    return status;
+}
+
+/* The next chunk of a result, or the first one. When it fails nothing of the result is left. */
+static peg_status add_chunk_to_assembly(struct gw_attached *attached, const struct bus_id *id,
+                                        uint32_t attempt, peg_str chunk,
+                                        struct gw_assembly **ret_assembly, peg_error *reterr)
+{
+    struct gw_assembly *assembly = find_assembly(attached, id, attempt);
+    peg_status status;
+
+    if (!assembly)
+        assembly = begin_assembly(attached, id, attempt);
+    if (!assembly)
+        return peg__fail(reterr, PEG_ENOMEM, "E_OUT_OF_MEMORY",
+                         "the gateway has no memory for the result");
+    status = add_chunk(assembly, chunk, reterr);
+    if (status)
+        free_assembly(assembly);
+    else
+        *ret_assembly = assembly;
+    return status;
+}
 
 enum { MAX_STREAM_NAME = 128 };
 
@@ -125,7 +252,7 @@ static void reject_result(struct gw_attached *attached, const struct bus_id *id,
     gw_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
 }
 
-/* Without memory nobody knows what it is. */
+/* Out of memory: its contents are unknown. */
 static void reject_result_because(struct gw_attached *attached, const struct bus_id *id,
                                   uint32_t attempt, const peg_error *error)
 {
@@ -182,7 +309,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
         reject_result_because(attached, id, result->attempt, &error);
         return;
     }
-    gw_assembly_count(assembly, 0); /* by whoever reads it from now on */
+    count_assembly(assembly, 0); /* its reader counts it from now on */
     gw_provider_large_result(attached->provider, id, result->attempt,
                              gw_outcome_of_result(&assembly->chunks.bytes, len), len);
 }
@@ -202,10 +329,10 @@ static void take_assembled(struct gw_attached *attached, const struct bus_id *id
 static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
                        const Pegboard__V1__Result *result, peg_str chunk)
 {
-    struct gw_assembly *assembly;
+    struct gw_assembly *assembly = NULL;
     peg_error error;
 
-    if (gw_assembly_add(attached, id, result->attempt, chunk, &assembly, &error)) {
+    if (add_chunk_to_assembly(attached, id, result->attempt, chunk, &assembly, &error)) {
         reject_result_because(attached, id, result->attempt, &error);
     } else if (!result->more) {
         take_assembled(attached, id, result, assembly);
@@ -226,7 +353,7 @@ static void accept_result(struct gw_attached *attached, const Pegboard__V1__Resu
     } else if (chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES) {
         reject_result(attached, &id, result->attempt,
                       "a chunk of the result has more than 64 KiB: send it in several");
-    } else if (result->more || gw_assembly_find(attached, &id, result->attempt)) {
+    } else if (result->more || find_assembly(attached, &id, result->attempt)) {
         take_chunk(attached, &id, result, chunk);
     } else {
         take_whole(attached, &id, result, chunk);

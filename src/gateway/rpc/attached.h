@@ -61,7 +61,7 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello);
 /* While it is: other tools. */
 void gw_offer(struct gw_attached *attached, const Pegboard__V1__Offer *offer);
 
-/* ---- service_attach.c ---- */
+/* ---- attach.c ---- */
 
 /* The toolset is registered and the provider's to serve: attaches and says Welcome. */
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset);
@@ -70,34 +70,17 @@ void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_s
 void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
                               enum wire_error error, const char *message);
 
-/* ---- attach_ack.c: what providers may forget ---- */
+/* ---- attach_result.c: results of providers ---- */
 
-/* Nobody waits for an Ack, so it waits for others of its kind, some milliseconds at most. */
-void gw_attached_ack(void *user, const struct bus_id *id, uint32_t attempt);
-void gw_attached_send_acks(struct gw_attached *attached);
-void gw_attached_acks_due(struct net_timer *timer);
-
-/* ---- attach_assembly.c: results that are not whole ---- */
-
-/* NULL: none was begun. */
-struct gw_assembly *gw_assembly_find(const struct gw_attached *attached, const struct bus_id *id,
-                                     uint32_t attempt);
-/* The next chunk of a result, or the first one. When it fails nothing of the result is left. */
-peg_status gw_assembly_add(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
-                           peg_str chunk, struct gw_assembly **ret_assembly, peg_error *reterr);
-/* What it takes of the room is what of its chunks is kept, or nothing any more. */
-void gw_assembly_count(struct gw_assembly *assembly, size_t n_bytes);
 /* If there is one. */
 void gw_attached_drop_assembly(void *user, const struct bus_id *id, uint32_t attempt);
 void gw_attached_free_assemblies(struct gw_attached *attached);
-
-/* ---- attach_result.c: what providers answer ---- */
 
 void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result *result);
 void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *delta);
 /* The answer of EmitToolResult is made the same way: packs result, error and server-data into
  * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_ATTACH): the server-data are none;
- * large ones are read later, with the result. PEG_ENOMEM: nobody knows. */
+ * large ones are read later, with the result. PEG_ENOMEM: unknown. */
 struct gw_answer_parts {
     peg_str result; /* JSON; "" means null */
     const Pegboard__V1__ToolError *error;

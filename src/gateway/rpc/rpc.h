@@ -113,7 +113,7 @@ void gw_serve_attach_close(struct gw_calls *calls);
 void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
                          void *node);
 void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node);
-/* Unregister for an operator, whoever registered it. `toolset` lives as long as the call. */
+/* Unregister for an operator, regardless of the owner. `toolset` lives as long as the call. */
 void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_node *node);
 /* Register and Unregister. */
 void gw_serve_change_on_end(struct grpc_call *call, void *node);
@@ -121,18 +121,8 @@ void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultReq
                    void *node);
 void gw_serve_emit_on_end(struct grpc_call *call, void *node);
 
-/* ---- discovery.c ---- */
-
-void gw_serve_list(struct grpc_call *call, const Pegboard__V1__ListToolsetsRequest *request,
-                   void *node);
-void gw_serve_list_on_end(struct grpc_call *call, void *node);
-void gw_serve_get(struct grpc_call *call, const Pegboard__V1__GetToolsetRequest *request,
-                  void *node);
-void gw_serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *request,
-                     void *node);
-
 /* ---- watch.c: the Watch streams of one loop. Each reports what the catalog holds, then each
- * change of it. A reader that is too slow is told that it lost something, and starts over: its
+ * change of it. A reader that is too slow receives a notice of the loss, and starts over: its
  * queue is bounded. ---- */
 
 struct gw_watches;

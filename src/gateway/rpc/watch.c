@@ -125,7 +125,7 @@ static bool grow_queue(struct watcher *watcher)
     return true;
 }
 
-/* Too slow: it is told so, and starts over. */
+/* Too slow: it receives a notice, and starts over. */
 static void lose_events(struct watcher *watcher)
 {
     clear_queue(watcher);
@@ -358,7 +358,7 @@ static void begin_watch(struct gw_watches *watches, struct grpc_call *call, uint
     watcher->is_changes_only = request->changes_only;
     add_watcher(watches, watcher);
     grpc_call_set_state(call, watcher);
-    (void)grpc_call_send_headers(call, NULL); /* whoever waits for changes sees that it has begun */
+    (void)grpc_call_send_headers(call, NULL); /* shows that the stream has begun */
     if (request->changes_only)
         (void)send_watch(watcher, KIND(READY), NULL);
     else

@@ -15,7 +15,7 @@
  * small ones have another length stay as they are.
  */
 
-/* Words of tools are cut here, whole characters: nobody looks for longer ones. */
+/* Words of tools are cut here, at whole characters: queries have no longer ones. */
 enum { GW_WORD_BYTES = 64 };
 
 /* fold.c. Room for text.len bytes. */
@@ -52,11 +52,9 @@ bool gw_next_keyword(struct gw_keywords *keywords, peg_str *ret_keyword);
  *   query.c     the words of a query and the postings of each
  *   literal.c   toolsets that contain the whole query
  *   index.c     segments that together are a catalog, and how the next catalog's are derived
- *   segment.c   the words of some toolsets, with their weights
- *   terms.c     sorted words with postings
+ *   segment.c   the words of some toolsets, with their weights: sorted, with postings
  *   language.c  stems and stop words
  *   text.c      words of texts
- *   fold.c      lower case
  */
 
 /* ---- language.c ---- */
@@ -69,7 +67,7 @@ struct gw_stemmer *gw_stemmer_free(struct gw_stemmer *stemmer);
  * ptr NULL: no memory. */
 peg_str gw_stemmer_stem(struct gw_stemmer *stemmer, peg_str folded);
 
-/* ---- terms.c ---- */
+/* ---- segment.c ---- */
 
 /* Sorted words, each with the places where it stands, ascending. Owned. */
 struct gw_terms {
@@ -92,19 +90,6 @@ static inline peg_str gw_terms_word(const struct gw_terms *terms, uint32_t term)
 
     return (peg_str){terms->text + at, terms->text_at[term + 1] - at - 1};
 }
-
-struct gw_terms_builder;
-struct gw_terms_builder *gw_terms_builder_new(void);
-struct gw_terms_builder *gw_terms_builder_free(struct gw_terms_builder *builder);
-/* The number of a word. False: no memory. */
-bool gw_terms_add(struct gw_terms_builder *builder, peg_str word, uint32_t *ret_number);
-/* Places of a word come in ascending order; the weights of equal ones are or-ed. */
-bool gw_terms_post(struct gw_terms_builder *builder, uint32_t number, uint32_t place,
-                   uint8_t weight);
-size_t gw_terms_count(const struct gw_terms_builder *builder);
-bool gw_terms_finish(struct gw_terms_builder *builder, struct gw_terms *ret_terms);
-
-/* ---- segment.c ---- */
 
 /* Where a word stands in a toolset's own text. */
 enum { IN_NAME = 1, IN_TAG = 2, IN_DESCRIPTION = 4 };

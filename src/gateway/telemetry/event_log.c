@@ -81,7 +81,7 @@ static uint64_t count_lines(peg_str text)
     return n;
 }
 
-/* A full disk, or nobody who reads: there is nobody else to tell. */
+/* The disk is full, or the reader is gone: there is no other place to report it. */
 static void write_to_file(struct gw_event_log *log, int fd, peg_str text)
 {
     const size_t n = peg__writer_write(&log->writer, fd, text);
@@ -90,7 +90,7 @@ static void write_to_file(struct gw_event_log *log, int fd, peg_str text)
         count_dropped(log, count_lines(peg__str_from(text, n)));
 }
 
-/* With the lock. What is told from now on goes to the file that was opened again. */
+/* With the lock. Later lines go to the file that was opened again. */
 static void change_files(struct gw_event_log *log)
 {
     if (log->next_fd < 0)

@@ -363,7 +363,7 @@ static void add_meter(const struct gw_metrics *metrics, const struct gw_toolset_
     totals->calls_per_s += rate_of(metrics, meter);
 }
 
-/* NULL if nobody called the toolset on that loop. */
+/* NULL if the toolset has no calls on that loop. */
 static const struct gw_toolset_meter *find_meter(struct loop_meters *loop, peg_str toolset)
 {
     const struct gw_toolset_meter *meter;

@@ -139,7 +139,7 @@ struct gw_metrics_node {
     bool is_draining;
     size_t n_toolsets;
     size_t n_tools;
-    const struct gw_metrics_toolset *toolsets; /* n_toolsets of them, in the order they are told */
+    const struct gw_metrics_toolset *toolsets; /* n_toolsets of them, in the order of the page */
 };
 
 void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *node,
@@ -169,7 +169,7 @@ struct net_http1_request;
 
 peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **ret_page,
                                peg_error *reterr);
-/* Looks at the node no more: when nobody asks any more, while the loops run; from a thread that is
+/* Stops reading the node: after the last request, while the loops run; from a thread that is
  * none of theirs. */
 void gw_metrics_page_stop(struct gw_metrics_page *page);
 /* After the loops, before the metrics. */

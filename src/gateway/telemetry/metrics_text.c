@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A family of metrics is told in one piece: its help, its type, then a line for each toolset. So
+ * A family of metrics is written in one piece: its help, its type, then a line for each toolset. So
  * all toolsets are added up first, and walked once for each family. The sum of those that have no
  * series of their own is the last of them; it has no health.
  */
@@ -190,7 +190,7 @@ static void put_providers(struct text *t)
     }
 }
 
-/* Also of a toolset that nobody has called: a counter that is 1 when it is first seen has not
+/* Also of a toolset without calls: a counter that is 1 when it is first seen has not
  * increased, for an alert. choose_series() has room for it. */
 static void put_calls(struct text *t)
 {

@@ -36,7 +36,7 @@ struct grpc_client_interceptor {
 };
 
 enum grpc_channel_state {
-    GRPC_CHANNEL_IDLE,       /* nobody has called yet, or not for long */
+    GRPC_CHANNEL_IDLE,       /* no call yet, or not for long */
     GRPC_CHANNEL_CONNECTING, /* no address has a connection, some may get one */
     GRPC_CHANNEL_READY,      /* at least one has */
     GRPC_CHANNEL_FAILING,    /* every one has failed; it goes on trying */

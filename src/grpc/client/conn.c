@@ -47,7 +47,7 @@ static void release_conn(struct grpc_client_conn *conn)
     peg__free(conn);
 }
 
-/* `error` NULL: in good order. While the session feeds, whoever feeds it comes here again. */
+/* `error` NULL: in good order. While the session feeds, its feeder comes here again. */
 static void lose_conn(struct grpc_client_conn *conn, const peg_error *error)
 {
     if (error && conn->lost.status == PEG_OK)
@@ -104,7 +104,7 @@ static void on_flush(struct net_later *later)
     if (is_done(conn)) {
         lose_conn(conn, NULL);
     } else if (grpc_session_is_over(conn->session)) {
-        peg__fail_nomem(&error); /* what else ends a session is told as it happens */
+        peg__fail_nomem(&error); /* other ends of a session are reported as they happen */
         lose_conn(conn, &error);
     }
 }
@@ -247,7 +247,7 @@ static const struct grpc_session_events session_events = {
 
 /* ---- time --------------------------------------------------------------------------------- */
 
-/* Without calls nobody is missed; the next one starts it again. */
+/* Without calls it is not needed; the next one starts it again. */
 static void keep_alive(struct grpc_client_conn *conn)
 {
     const int64_t now_ns = net_loop_now_ns(conn->loop);
@@ -281,7 +281,7 @@ static void on_timer(struct net_timer *timer)
         peg__fail(&error, PEG_ETIMEOUT, "E_GRPC_CONNECT",
                   "%s has not begun to speak HTTP/2 within %lld ms: see what listens there",
                   conn->peer, (long long)conn->options.stream.open_ms);
-    conn->is_open = false; /* nobody reads any more: what waits is not worth waiting for */
+    conn->is_open = false; /* its input is not read any more: the rest can be dropped */
     lose_conn(conn, &error);
 }
 

@@ -126,7 +126,7 @@ peg_status grpc_target_parse(peg_str text, uint16_t default_port, struct grpc_ta
     status = read_endpoints(text, default_port, endpoints, &n, reterr);
     if (!status && !endpoints[0].is_unix && endpoints[0].port == 0)
         status = peg__fail(reterr, PEG_EPARSE, "E_ADDRESS",
-                           "nobody can be reached at port 0: name the port of the server");
+                           "port 0 cannot be reached: name the port of the server");
     if (status)
         return status;
     name_server(text, &endpoints[0], &target);

@@ -285,8 +285,6 @@ static inline size_t grpc_huffman_most(size_t n_bytes)
 {
     return n_bytes * 8 / 5;
 }
-/* Writes at most grpc_huffman_most() letters. False: it is no Huffman code, or badly ended. */
-bool grpc_huffman_decode(const uint8_t *bytes, size_t len, char *ret_text, size_t *ret_len);
 
 /* ---- reading ------------------------------------------------------------------------------ */
 

@@ -187,7 +187,7 @@ static const char *check_rules(const struct grpc_h2_head *frame, uint32_t *ret_e
     if (rule->where != ON_BOTH && (frame->id == 0) != (rule->where == ON_CONNECTION))
         return "a frame where it does not belong";
     if (frame->type == GRPC_H2_PUSH_PROMISE)
-        return "PUSH_PROMISE, which nobody asked for";
+        return "PUSH_PROMISE without a request for it";
     return NULL;
 }
 

@@ -232,7 +232,7 @@ void grpc__stream_head_done(struct grpc_stream *stream, bool is_end)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* It is told when it is worth a frame. */
+/* Reported once it is worth a frame. */
 void grpc__stream_open_window(struct grpc_stream *stream, size_t n)
 {
     stream->n_free += (uint32_t)n;

@@ -473,7 +473,7 @@ static void on_call_writable(struct grpc_stream *stream)
     grpc_call_unref(call);
 }
 
-/* A message that is not whole is answered; an answer that nobody takes is not. */
+/* An incomplete message is answered; an answer without a taker is dropped. */
 void grpc__call_stalled(struct grpc_call *call)
 {
     const int64_t stall_ms = call->server_loop->server->options.stall_ms;

@@ -171,7 +171,7 @@ static void list(struct grpc_call *call, const Grpc__Health__V1__HealthListReque
 
 /* ---- Watch ---------------------------------------------------------------------------------- */
 
-/* On the loop. A slow client is told later, and then only what is true by then. */
+/* On the loop. A slow client receives the status later, and only the current one. */
 static void report_status(struct watch *watch)
 {
     struct grpc_health *health = watch->health;

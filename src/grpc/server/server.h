@@ -264,7 +264,7 @@ enum grpc_health_status {
     GRPC_HEALTH_UNKNOWN = 0,
     GRPC_SERVING = 1,
     GRPC_NOT_SERVING = 2,
-    GRPC_SERVICE_UNKNOWN = 3, /* nobody has set the service */
+    GRPC_SERVICE_UNKNOWN = 3, /* the service was never set */
 };
 
 /* Adds the service to the server. As grpc_server_add(). */
@@ -277,9 +277,9 @@ struct grpc_health *grpc_health_free(struct grpc_health *health);
  * PEG_ELIMIT (names PEG_LIMIT_GRPC_HEALTH_SERVICES), PEG_ENOMEM. */
 peg_status grpc_health_set(struct grpc_health *health, peg_str service,
                            enum grpc_health_status status, peg_error *reterr);
-/* The service is not known any more; whoever watches it goes on waiting for it. */
+/* Forgets the service; its watchers keep waiting for it. */
 void grpc_health_forget(struct grpc_health *health, peg_str service);
-/* As a client sees it; GRPC_SERVICE_UNKNOWN if nobody has set it. */
+/* As a client sees it; GRPC_SERVICE_UNKNOWN if it was never set. */
 enum grpc_health_status grpc_health_get(const struct grpc_health *health, peg_str service);
 
 /* From now on every service is GRPC_NOT_SERVING. Watchers are notified, and their calls end

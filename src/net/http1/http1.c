@@ -47,7 +47,7 @@ struct net_http1 {
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-/* Off the loop and freed, or freed by whoever is calling the owner. The stream has been let go. */
+/* Off the loop and freed, or freed by the caller of the owner. The stream has been let go. */
 static void leave_http1(struct net_http1 *http1)
 {
     net_loop_disarm(http1->loop, &http1->idle);

@@ -216,7 +216,7 @@ static bool has_one_each(const struct net_http1_request *request)
     return true;
 }
 
-/* A name, an address, a port: no more than that, so that nobody reads a path or a user in it. */
+/* A name, an address, a port: no path and no user can hide in it. */
 static bool is_host(peg_str host)
 {
     for (size_t i = 0; i < host.len; i++) {
@@ -238,7 +238,7 @@ static int check_host(const struct reader *reader)
     return is_host(host->value) ? OK : BAD_REQUEST;
 }
 
-/* There is no body, whoever says how long it is. */
+/* There is no body, whatever length is given. */
 static int check_body(const struct reader *reader)
 {
     size_t n;

@@ -197,7 +197,7 @@ static peg_status load_key(SSL_CTX *ctx, const struct net_tls_config *config, pe
         ERR_clear_error();
         return peg__fail(
             reterr, PEG_EINVAL, "E_TLS_CONFIG",
-            "%s: the private key is encrypted, and nobody is asked for its passphrase: "
+            "%s: the private key is encrypted, and there is no prompt for a passphrase: "
             "write it without one (openssl pkey), readable by this user only",
             config->key_file);
     }

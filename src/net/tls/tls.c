@@ -438,7 +438,7 @@ peg_status net_tls_feed(struct net_tls *tls, const uint8_t *bytes, size_t len, p
     return tls->is_open ? PEG_OK : shake_hands(tls, reterr);
 }
 
-/* A failure after some bytes is told by the next call. */
+/* The next call reports a failure after some bytes. */
 peg_status net_tls_read(struct net_tls *tls, uint8_t *ret_bytes, size_t max, size_t *ret_len,
                         peg_error *reterr)
 {
