@@ -197,7 +197,7 @@ static void say_without_memory(struct world *world, struct player *player, const
                                unsigned nth)
 {
     struct gw_attached attached = {
-        .desk = world->desk,
+        .calls = world->desk,
         .provider = player->provider,
         .response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES),
     };

@@ -4,8 +4,6 @@
 
 #include "engine/dialects/internal.h"
 
-#include <stdio.h>
-
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/sized.h"
@@ -22,16 +20,6 @@ struct definition {
     const peg_json *examples;
     const peg_json *output;
 };
-
-static void reject_definition(peg_error *reterr, size_t i, const char *member, const char *sentence)
-{
-    char where[64];
-
-    peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS", "the definition at %zu: %s", i, sentence);
-    snprintf(where, sizeof(where), "/%zu%s", i, member);
-    if (reterr)
-        peg__error_where(reterr, peg__str(where));
-}
 
 static const peg_json *unless_null(const peg_json *value)
 {
@@ -226,10 +214,8 @@ static peg_status write_each(struct peg__render *r, const peg_json *definitions,
         const char *fault = find_fault(&d, &member);
         peg_str wire;
 
-        if (fault) {
-            reject_definition(reterr, i, member, fault);
-            return PEG_EINVAL;
-        }
+        if (fault)
+            return peg__fail_definition(reterr, PEG_EINVAL, i, member, fault);
         i++;
         wire = peg__names_out(names, peg_json_str(d.name));
         begin_tool(r, &d);

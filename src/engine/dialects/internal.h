@@ -45,6 +45,10 @@ void peg__losses_add(peg_definition_losses *losses, const peg_definition_loss *l
 /* Forgets all but the first n. */
 void peg__losses_cut(peg_definition_losses *losses, size_t n);
 
+/* Fails with E_DEFINITIONS; `where` is definition i and a member, "/name". */
+peg_status peg__fail_definition(peg_error *reterr, peg_status status, size_t i, const char *member,
+                                const char *reason);
+
 /* ---- where a schema stands -------------------------------------------------------------- */
 
 /* One step into the parameters: /keyword, /keyword/name or /keyword/index. */

@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "engine/dialects/internal.h"
 
 /* ---- vendors ---------------------------------------------------------------------------- */
 
@@ -258,11 +259,12 @@ static peg_status change_name(struct peg__names *names, const struct taken *take
 
 /* ---- definitions ------------------------------------------------------------------------ */
 
-static peg_status fail_definition(peg_error *reterr, size_t i, const char *member,
-                                  peg_status status)
+peg_status peg__fail_definition(peg_error *reterr, peg_status status, size_t i, const char *member,
+                                const char *reason)
 {
     char where[64];
 
+    peg__fail(reterr, status, "E_DEFINITIONS", "the definition at %zu: %s", i, reason);
     snprintf(where, sizeof(where), "/%zu%s", i, member);
     if (reterr)
         peg__error_where(reterr, peg__str(where));
@@ -274,21 +276,16 @@ static peg_status check_tool_name(const struct peg__names *names, const peg_json
 {
     const size_t max =
         names->vendor == PEG_VENDOR_NEUTRAL ? names->max_bytes : PEG_LIMIT_NAME_BYTES;
+    char reason[128];
 
     if (!name || name->kind != PEG_JSON_STRING || name->len == 0)
-        return fail_definition(
-            reterr, i, "/name",
-            peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
-                      "the definition at %zu has no name: give it a \"name\" that is a "
-                      "string and not empty",
-                      i));
-    if (name->len > max)
-        return fail_definition(
-            reterr, i, "/name",
-            peg__fail(reterr, PEG_ELIMIT, "E_DEFINITIONS",
-                      "the name '%.32s...' has %u bytes, and at most %zu are taken: "
-                      "shorten it",
-                      name->u.ptr, name->len, max));
+        return peg__fail_definition(reterr, PEG_EINVAL, i, "/name",
+                                    "give it a \"name\" that is a string and not empty");
+    if (name->len > max) {
+        snprintf(reason, sizeof(reason), "its name '%.32s...' has %u bytes: use at most %zu",
+                 name->u.ptr, name->len, max);
+        return peg__fail_definition(reterr, PEG_ELIMIT, i, "/name", reason);
+    }
     return PEG_OK;
 }
 
@@ -308,11 +305,8 @@ static peg_status take_names(const struct peg__names *names, const peg_json *def
             return status;
         slot = slot_of(taken, peg_json_str(name));
         if (taken->slots[slot])
-            return fail_definition(
-                reterr, i, "/name",
-                peg__fail(reterr, PEG_EINVAL, "E_DEFINITIONS",
-                          "two definitions have the name '%.64s': rename one of them",
-                          name->u.ptr));
+            return peg__fail_definition(reterr, PEG_EINVAL, i, "/name",
+                                        "another definition has the same name: rename one");
         taken->slots[slot] = name;
         n_changing += !is_acceptable(names, peg_json_str(name));
         i++;

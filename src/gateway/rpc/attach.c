@@ -54,7 +54,7 @@ static void send_acks(struct gw_attached *attached)
 static void queue_ack(void *user, const struct bus_id *id, uint32_t attempt)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
-    struct bus *bus = attached->desk->bus;
+    struct bus *bus = attached->calls->bus;
 
     attached->acks[attached->n_acks++] = (struct gw_unsaid_ack){.id = *id, .attempt = attempt};
     if (attached->n_acks == GW_UNSAID_ACKS)
@@ -93,8 +93,8 @@ static void detach_provider(struct gw_attached *attached)
 
     attached->provider = NULL;
     attached->step = GW_DETACHED;
-    bus_disarm(attached->desk->bus, &attached->ping);
-    bus_disarm(attached->desk->bus, &attached->acks_due);
+    bus_disarm(attached->calls->bus, &attached->ping);
+    bus_disarm(attached->calls->bus, &attached->acks_due);
     attached->n_acks = 0;
     gw_change_forget(&attached->change);
     gw_attached_free_assemblies(attached);
@@ -150,7 +150,7 @@ void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
 static void hand_call(void *user, const struct gw_handed *handed)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
-    struct peg__buf *frame = &attached->desk->frame;
+    struct peg__buf *frame = &attached->calls->frame;
     char tail[BUS_ADDRESS_TEXT + 4 * WIRE_MAX_VARINT];
     char head[1 + WIRE_MAX_VARINT];
     char route[BUS_ADDRESS_TEXT];
@@ -252,7 +252,7 @@ static const struct gw_provider_events EVENTS = {
 static void send_ping(struct net_timer *timer)
 {
     struct gw_attached *attached = peg__container_of(timer, struct gw_attached, ping);
-    struct bus *bus = attached->desk->bus;
+    struct bus *bus = attached->calls->bus;
     char id[100];
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
@@ -277,7 +277,7 @@ static void send_welcome(struct gw_attached *attached, const struct gw_toolset *
     wire_time_print(toolset->registered_at_ms, registered_at);
     welcome.registered_at = registered_at;
     welcome.ping_interval_ms = attached->node->ping_interval_ms;
-    welcome.lease_ms = attached->desk->options.lease_ms;
+    welcome.lease_ms = attached->calls->options.lease_ms;
     welcome.revision = toolset->revision;
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
     frame.welcome = &welcome;
@@ -287,7 +287,7 @@ static void send_welcome(struct gw_attached *attached, const struct gw_toolset *
 /* It refuses calls from now on, so it gets none. */
 static void send_drain(struct gw_attached *attached)
 {
-    const struct gw_calls *calls = attached->desk;
+    const struct gw_calls *calls = attached->calls;
     const int64_t left_ms = (calls->drain_ends_ns - bus_now_ns(calls->bus)) / 1000000;
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
@@ -306,8 +306,8 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
     peg_error error;
 
     attached->hello.toolset = toolset;
-    if (gw_provider_attach(attached->desk, &attached->hello, &EVENTS, attached, &attached->provider,
-                           &error)) {
+    if (gw_provider_attach(attached->calls, &attached->hello, &EVENTS, attached,
+                           &attached->provider, &error)) {
         attached->provider = NULL;
         gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
         return;
@@ -409,7 +409,7 @@ static struct gw_attached *begin_attach(struct grpc_call *call, struct gw_node *
     }
     attached->call = call;
     attached->node = node;
-    attached->desk = gw_node_calls(node, grpc_call_loop(call));
+    attached->calls = gw_node_calls(node, grpc_call_loop(call));
     attached->ping.fn = send_ping;
     attached->acks_due.fn = send_due_acks;
     gw_table_init(&attached->assembling);

@@ -230,14 +230,14 @@ static void ask_catalog(struct gw_attached *attached,
 {
     Pegboard__V1__RegisterRequest named = *registration;
     const struct gw_health health =
-        gw_presence_health(attached->desk->presence, attached->toolset_name);
+        gw_presence_health(attached->calls->presence, attached->toolset_name);
     const struct gw_toolset *before =
-        gw_snapshot_find(attached->desk->snapshot, attached->toolset_name);
+        gw_snapshot_find(attached->calls->snapshot, attached->toolset_name);
 
     attached->revision_before = before ? before->revision : 0;
     named.name = (char *)peg__unconst(attached->toolset_name.ptr);
     attached->change.fn = on_end;
-    gw_catalog_offer(attached->node->catalog, attached->desk->loop, &named,
+    gw_catalog_offer(attached->node->catalog, attached->calls->loop, &named,
                      gw_call_principal(attached->call)->name, health.n_providers > 0,
                      &attached->change);
 }
@@ -260,7 +260,7 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
     else if (is_stranger(attached))
         gw_attached_fail(attached, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
     else if (!hello->registration)
-        attach_to(attached, gw_snapshot_find(attached->desk->snapshot, attached->toolset_name));
+        attach_to(attached, gw_snapshot_find(attached->calls->snapshot, attached->toolset_name));
     else
         register_first(attached, hello->registration);
 }

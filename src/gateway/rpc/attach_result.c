@@ -37,8 +37,8 @@ static void count_assembly(struct gw_assembly *assembly, size_t n_bytes)
 {
     struct gw_attached *attached = assembly->attached;
 
-    peg__quota_give_back(&attached->desk->results->bytes, attached->account, assembly->counted);
-    peg__quota_add(&attached->desk->results->bytes, attached->account, n_bytes);
+    peg__quota_give_back(&attached->calls->results->bytes, attached->account, assembly->counted);
+    peg__quota_add(&attached->calls->results->bytes, attached->account, n_bytes);
     attached->assembled += n_bytes - assembly->counted;
     assembly->counted = n_bytes;
 }
@@ -50,7 +50,7 @@ static peg_status check_assembly_quota(const struct gw_attached *attached, size_
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "unfinished results of this provider hold 64 MiB: finish some of them "
                          "first");
-    return gw_result_quota_check(attached->desk->results, attached->account, n, reterr);
+    return gw_result_quota_check(attached->calls->results, attached->account, n, reterr);
 }
 
 /* ---- from the first chunk to the last -------------------------------------------------------- */
@@ -121,24 +121,23 @@ static peg_status add_chunk(struct gw_assembly *assembly, peg_str chunk, peg_err
 }
 
 /* The next chunk of a result, or the first one. When it fails nothing of the result is left. */
-static peg_status add_chunk_to_assembly(struct gw_attached *attached, const struct bus_id *id,
-                                        uint32_t attempt, peg_str chunk,
-                                        struct gw_assembly **ret_assembly, peg_error *reterr)
+static struct gw_assembly *add_chunk_to_assembly(struct gw_attached *attached,
+                                                 const struct bus_id *id, uint32_t attempt,
+                                                 peg_str chunk, peg_error *reterr)
 {
     struct gw_assembly *assembly = find_assembly(attached, id, attempt);
-    peg_status status;
 
     if (!assembly)
         assembly = begin_assembly(attached, id, attempt);
-    if (!assembly)
-        return peg__fail(reterr, PEG_ENOMEM, "E_OUT_OF_MEMORY",
-                         "the gateway has no memory for the result");
-    status = add_chunk(assembly, chunk, reterr);
-    if (status)
-        free_assembly(assembly);
-    else
-        *ret_assembly = assembly;
-    return status;
+    if (!assembly) {
+        peg__fail(reterr, PEG_ENOMEM, "E_OUT_OF_MEMORY",
+                  "the gateway has no memory for the result");
+        return NULL;
+    }
+    if (!add_chunk(assembly, chunk, reterr))
+        return assembly;
+    free_assembly(assembly);
+    return NULL;
 }
 
 enum { MAX_STREAM_NAME = 128 };
@@ -172,16 +171,16 @@ static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error
 }
 
 /* Those that are large are read with the result, by a worker: see complete.c. */
-static bool are_read_later(const struct gw_calls *desk, const struct gw_answer_parts *parts)
+static bool are_read_later(const struct gw_calls *calls, const struct gw_answer_parts *parts)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < parts->n_server_data; i++)
         n += parts->server_data[i]->data.len;
-    return desk->loop && n > PEG_LIMIT_GATEWAY_INLINE_BYTES;
+    return calls->loop && n > PEG_LIMIT_GATEWAY_INLINE_BYTES;
 }
 
-static peg_status add_server_data(struct gw_calls *desk, struct peg__buf *out,
+static peg_status add_server_data(struct gw_calls *calls, struct peg__buf *out,
                                   const Pegboard__V1__ServerData *data, bool is_read_later,
                                   peg_error *reterr)
 {
@@ -192,12 +191,12 @@ static peg_status add_server_data(struct gw_calls *desk, struct peg__buf *out,
 
     if (!kind.len)
         return peg__fail(reterr, PEG_EINVAL, "E_ATTACH", "server-data have no kind");
-    status = is_read_later ? PEG_OK : gw_check_now(desk, NULL, json, "server-data");
+    status = is_read_later ? PEG_OK : gw_check_now(calls, NULL, json, "server-data");
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
         return peg__fail(reterr, PEG_EINVAL, "E_ATTACH", "%.*s",
-                         PEG_ARG(peg__buf_view(&desk->text)));
+                         PEG_ARG(peg__buf_view(&calls->text)));
     add_head(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_SERVER_DATA_FIELD,
              wire_bytes_size(kind) + wire_bytes_size(audience) + wire_bytes_size(json));
     add_field(out, PEGBOARD_V1_SERVER_DATA_KIND_FIELD, kind);
@@ -207,14 +206,14 @@ static peg_status add_server_data(struct gw_calls *desk, struct peg__buf *out,
 }
 
 /* The last of an answer. */
-static peg_status add_all_server_data(struct gw_calls *desk, const struct gw_answer_parts *parts,
+static peg_status add_all_server_data(struct gw_calls *calls, const struct gw_answer_parts *parts,
                                       struct peg__buf *out, peg_error *reterr)
 {
-    const bool is_read_later = are_read_later(desk, parts);
+    const bool is_read_later = are_read_later(calls, parts);
     peg_status status = PEG_OK;
 
     for (size_t i = 0; i < parts->n_server_data && !status; i++)
-        status = add_server_data(desk, out, parts->server_data[i], is_read_later, reterr);
+        status = add_server_data(calls, out, parts->server_data[i], is_read_later, reterr);
     if (!status && out->status)
         status = out->status == PEG_ELIMIT
                      ? peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
@@ -223,7 +222,7 @@ static peg_status add_all_server_data(struct gw_calls *desk, const struct gw_ans
     return status;
 }
 
-peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *parts,
+peg_status gw_pack_answer(struct gw_calls *calls, const struct gw_answer_parts *parts,
                           struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
 {
     const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
@@ -237,7 +236,7 @@ peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *p
         add_field(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_RESULT_FIELD, result);
         end = out->len;
     }
-    status = add_all_server_data(desk, parts, out, reterr);
+    status = add_all_server_data(calls, parts, out, reterr);
     if (status)
         return status;
     *ret_result = end ? (peg_str){out->ptr + end - result.len, result.len} : (peg_str){"", 0};
@@ -282,7 +281,7 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
     peg_str packed_result;
     peg_error error;
 
-    if (gw_pack_answer(attached->desk, &parts, &attached->response, &packed_result, &error))
+    if (gw_pack_answer(attached->calls, &parts, &attached->response, &packed_result, &error))
         reject_result_because(attached, id, result->attempt, &error);
     else
         gw_provider_result(attached->provider, id, result->attempt,
@@ -305,7 +304,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
 
     assembly->chunks.bytes.max =
         GW_OUTCOME_CAPACITY + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
-    if (add_all_server_data(attached->desk, &parts, &assembly->chunks.bytes, &error)) {
+    if (add_all_server_data(attached->calls, &parts, &assembly->chunks.bytes, &error)) {
         reject_result_because(attached, id, result->attempt, &error);
         return;
     }
@@ -319,20 +318,21 @@ static void take_assembled(struct gw_attached *attached, const struct bus_id *id
 {
     const peg_str json = wire_chunks_view(&assembly->chunks);
 
-    if (attached->desk->loop && !result->error && json.len > PEG_LIMIT_GATEWAY_INLINE_BYTES)
+    if (attached->calls->loop && !result->error && json.len > PEG_LIMIT_GATEWAY_INLINE_BYTES)
         take_large(attached, id, result, assembly);
     else
         take_whole(attached, id, result, json);
 }
 
-/* Whoever refuses or takes a result may lead to the end of its call, and of its assembly. */
+/* Rejecting or taking a result may end its call, and with it the assembly. */
 static void take_chunk(struct gw_attached *attached, const struct bus_id *id,
                        const Pegboard__V1__Result *result, peg_str chunk)
 {
-    struct gw_assembly *assembly = NULL;
     peg_error error;
+    struct gw_assembly *assembly =
+        add_chunk_to_assembly(attached, id, result->attempt, chunk, &error);
 
-    if (add_chunk_to_assembly(attached, id, result->attempt, chunk, &assembly, &error)) {
+    if (!assembly) {
         reject_result_because(attached, id, result->attempt, &error);
     } else if (!result->more) {
         take_assembled(attached, id, result, assembly);
@@ -374,7 +374,7 @@ void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result
     if (attached->step != GW_ATTACHED_NOW)
         return;
     attached->room.go_on = resume_results;
-    if (gw_result_quota_must_wait(attached->desk->results, attached->account, &attached->room))
+    if (gw_result_quota_must_wait(attached->calls->results, attached->account, &attached->room))
         grpc_call_pause(attached->call);
 }
 
@@ -382,7 +382,7 @@ void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *
 {
     const peg_str stream = peg__str(delta->stream);
     const peg_str text = peg__str(delta->delta);
-    struct peg__buf *out = &attached->desk->frame;
+    struct peg__buf *out = &attached->calls->frame;
     struct bus_id id;
 
     /* What does not keep to the bounds is left out: an output is a hint, the result is what counts.

@@ -32,12 +32,12 @@ enum { GW_UNSAID_ACKS = 32 };
 struct gw_attached {
     struct grpc_call *call;
     struct gw_node *node;
-    struct gw_calls *desk;
+    struct gw_calls *calls;
     enum gw_attached_step step;
     struct gw_provider *provider; /* ATTACHED_NOW */
     struct gw_attach hello;       /* copied; the arena's */
     peg_str toolset_name;
-    peg_str incarnation;      /* as it said; its name at the desk is in the hello */
+    peg_str incarnation;      /* as it said; its name among the calls is in the hello */
     uint64_t revision_before; /* of the toolset, when it said Hello; 0: it was not registered */
     bool was_told_to_leave;
     uint64_t n_pings;
@@ -87,7 +87,7 @@ struct gw_answer_parts {
     Pegboard__V1__ServerData *const *server_data;
     size_t n_server_data;
 };
-peg_status gw_pack_answer(struct gw_calls *desk, const struct gw_answer_parts *parts,
+peg_status gw_pack_answer(struct gw_calls *calls, const struct gw_answer_parts *parts,
                           struct peg__buf *out, peg_str *ret_result, peg_error *reterr);
 
 #endif
