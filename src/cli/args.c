@@ -216,7 +216,7 @@ static const char *name_bounds(const struct cli_option *option)
     return text;
 }
 
-static const char *set_number(const struct cli_option *option, void *field, const char *value)
+static const char *store_number(const struct cli_option *option, void *field, const char *value)
 {
     uint64_t number;
 
@@ -247,7 +247,7 @@ const char *cli_set(const struct cli_option *option, void *into, cli_take_fn *ta
         return set_time(option, field, value);
     case CLI_COUNT:
     case CLI_SIZE:
-        return set_number(option, field, value);
+        return store_number(option, field, value);
     case CLI_COLOR:
         return cli_color_read(value, field) ? NULL : "auto, always or never";
     case CLI_OWN:

@@ -363,7 +363,7 @@ static const char *take_vendor(void *into, int id, const char *value)
 }
 
 /* What is wrong with the options together, or NULL. */
-static const char *find_fault(const struct definitions_options *o)
+static const char *find_option_conflict(const struct definitions_options *o)
 {
     const bool is_openai = o->render.vendor == PEG_VENDOR_OPENAI_CHAT ||
                            o->render.vendor == PEG_VENDOR_OPENAI_RESPONSES;
@@ -429,7 +429,7 @@ static int run_definitions(const struct cli_command *self, int argc, char **argv
 
     if (!cli_read(&args, &options, take_vendor))
         return args.exit;
-    fault = find_fault(&options);
+    fault = find_option_conflict(&options);
     if (fault)
         return cli_bad_use(self, "%s", fault);
     options.path = args.operands[0];

@@ -137,7 +137,7 @@ static peg_status check_call(struct checking *c, size_t i, const peg_block *call
 }
 
 /* Calls that stand before are known: blocks are checked in order. */
-static peg_status check_result(struct checking *c, size_t i, const peg_record *record)
+static peg_status check_result_block(struct checking *c, size_t i, const peg_record *record)
 {
     const peg_str key = peg_record_key(record);
     peg_status status;
@@ -366,7 +366,7 @@ static peg_status check_block(struct checking *c, size_t i)
     if (peg_block_kind_of(block) == PEG_BLOCK_CALL)
         status = check_call(c, i, block);
     else if (peg_block_kind_of(block) == PEG_BLOCK_RESULT)
-        status = check_result(c, i, peg_block_record(block));
+        status = check_result_block(c, i, peg_block_record(block));
     snprintf(at, sizeof(at), "/blocks/%zu/metadata", i);
     if (!status)
         status = check_bag(c, PEG_BAG_BLOCK, peg_block_metadata(block), at);
