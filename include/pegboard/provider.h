@@ -23,7 +23,7 @@
  *
  * It opens no port: it connects to the gateway, and again when the connection breaks. What it runs
  * then goes on, and what it has finished is told when it is back. A call is started at most once,
- * however often it is handed over.
+ * however often it is handed over, unless its tool is idempotent or read_only.
  *
  * A provider has one thread for the connection, which answers pings at once whatever the handlers
  * do, and `concurrency` threads for handlers. They block all signals. Several toolsets are several

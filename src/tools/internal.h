@@ -185,8 +185,8 @@ void peg__output_relay_end(struct peg__output_relay *relay);
 bool peg__command_can_start(const peg_tool *tool, struct peg__buf *out);
 
 /*
- * How a manifest is read: manifest_file.c reads the text, manifest_form.c holds it against the
- * schema, manifest.c makes tools of it, of the values that manifest_values.c takes.
+ * How a manifest is read: manifest.c reads the text, checks it against a schema and makes tools of
+ * it, with the values that manifest_values.c takes.
  */
 
 /* Owned; all strings lie in the arena. */
@@ -217,8 +217,6 @@ struct peg__manifest_reader {
     peg_error *reterr;
     size_t tool; /* its index */
 };
-
-/* ---- manifest_form.c ---- */
 
 /* ---- manifest_values.c: E_MANIFEST with a place, or what a member says ---- */
 

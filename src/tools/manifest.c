@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A manifest goes through its own schema first (manifest_form.c); then each tool becomes a command.
+ * A manifest goes through its own schema first; then each tool becomes a command.
  * Read it from peg_manifest_parse().
  */
 
@@ -25,7 +25,7 @@
 #include "tools/internal.h"
 #include "json/json.h"
 
-/* The form of a manifest, as JSON Schema. What numbers and texts mean is checked by manifest.c. */
+/* The form of a manifest, as JSON Schema. manifest_values.c checks what numbers and texts mean. */
 
 static const char peg__manifest_schema[] =
     "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"toolset\",\"tools\"],"

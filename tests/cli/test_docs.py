@@ -274,6 +274,14 @@ def the_first_programs_are_shown_whole_compiled_and_run(w):
 
 
 @scenario
+def the_manifest_in_the_readme_can_be_used(w):
+    manifests = [block for _, block in blocks(os.path.join(ROOT, "README.md"), "yaml")]
+    check(len(manifests) == 1, len(manifests), "manifests in README.md")
+    w.write("clock.yaml", manifests[0])
+    w.pegboard("provide", "--check", "clock.yaml").exits(0)
+
+
+@scenario
 def c_in_the_documents_for_newcomers_stands_in_the_examples(w):
     n = 0
     for path in NEWCOMERS:
