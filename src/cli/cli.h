@@ -48,6 +48,10 @@ struct cli_option {
     const char *wanted; /* what a value should be that is out of bounds; NULL: by its kind */
 };
 
+#define CLI_OPTION_FLAG(type, member, letter, option, text)                                        \
+    {                                                                                              \
+        0, letter, option, NULL, text, .kind = CLI_FLAG, .at = offsetof(type, member)              \
+    }
 #define CLI_OPTION_COLOR(type, member)                                                             \
     {                                                                                              \
         .name = "color", .value = "WHEN", .kind = CLI_COLOR, .at = offsetof(type, member),         \
@@ -206,6 +210,25 @@ void cli_write(FILE *to, peg_str text);
 bool cli_flush(void);
 /* After false: errno of the first failure; 0 if it is unknown. */
 int cli_output_errno(void);
+
+/* A line of standard error, which it frees; "out of memory" if the buffer lost something. */
+void cli_print_line(struct peg__buf *line);
+/* "file:3:7", without numbers if the error has none. */
+void cli_put_place(struct peg__buf *out, const char *path, const peg_error *error);
+
+/* ---- members of a JSON object that is open ---- */
+
+struct peg__out;
+void cli_out_bool(struct peg__out *out, const char *name, bool truth);
+void cli_out_integer(struct peg__out *out, const char *name, int64_t number);
+/* JSON text; null if it is empty. */
+void cli_out_raw(struct peg__out *out, const char *name, peg_str json);
+/* "file": a name may be any bytes, and in JSON it has to be UTF-8. */
+void cli_out_file(struct peg__out *out, const char *path);
+/* Opens an array. */
+void cli_out_array(struct peg__out *out, const char *name);
+/* Closes the object, and ends the line. */
+void cli_out_end_line(struct peg__out *out);
 
 /* ---- names of files ---- */
 

@@ -8,9 +8,9 @@
 enum { LOUD = 1, SIZE };
 
 static const struct cli_option options[] = {
-    {LOUD, 'l', "loud", NULL, "be loud"},
-    {SIZE, 0, "size", "N", "how large"},
-    {0, 0, NULL, NULL, NULL},
+    {LOUD, 'l', "loud", NULL, "be loud", .kind = CLI_OWN},
+    {SIZE, 0, "size", "N", "how large", .kind = CLI_OWN},
+    {.name = NULL},
 };
 static const struct cli_command command = {.name = "test", .options = options};
 

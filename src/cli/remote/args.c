@@ -100,8 +100,7 @@ int remote_complain_local(const char *place, const peg_error *error)
     }
     cli_put_error(&line, "", error);
     peg__buf_printf(&line, " (%s)", error->code);
-    fprintf(stderr, "%s\n", line.status ? "pegboard: out of memory" : line.ptr);
-    peg__buf_free(&line);
+    cli_print_line(&line);
     return CLI_UNUSABLE;
 }
 
@@ -250,21 +249,25 @@ peg_status remote_client_new(const struct remote_args *remote, peg_client **ret_
     return peg_client_new(&options, ret_client, reterr);
 }
 
-int remote_run(struct remote_args *remote, const struct cli_command *self, int argc, char **argv,
-               cli_take_fn *take, int (*work)(struct remote_args *remote, peg_client *client))
+int remote_work(struct remote_args *remote, remote_work_fn *work)
 {
-    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
     peg_client *client = NULL;
     peg_error error;
     int answer;
 
-    if (!remote_read(remote, &args, take))
-        return args.exit;
     if (remote_client_new(remote, &client, &error))
         return remote_complain_local(NULL, &error);
     answer = work(remote, client);
     peg_client_unref(client);
     return answer;
+}
+
+int remote_run(struct remote_args *remote, const struct cli_command *self, int argc, char **argv,
+               cli_take_fn *take, remote_work_fn *work)
+{
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+
+    return remote_read(remote, &args, take) ? remote_work(remote, work) : args.exit;
 }
 
 int remote_print(struct peg__buf *out)

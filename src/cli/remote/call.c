@@ -52,8 +52,9 @@ static void print_to(FILE *file, struct peg__buf *text)
 }
 
 /* A piece of output: on standard error, or as a JSON line. */
-static void print_output(const struct call_print *print, peg_str stream, peg_str delta)
+static void print_output(peg_str stream, peg_str delta, void *user)
 {
+    const struct call_print *print = user;
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__out out = {.buf = &text};
 
@@ -66,21 +67,11 @@ static void print_output(const struct call_print *print, peg_str stream, peg_str
     peg__out_cmember(&out, "event", "output");
     peg__out_member(&out, "stream", stream);
     peg__out_member(&out, "delta", delta);
-    peg__out_end_object(&out);
-    peg__buf_putc(&text, '\n');
+    cli_out_end_line(&out);
     print_to(stdout, &text);
 }
 
 /* ---- for programs ---- */
-
-static void out_raw(struct peg__out *out, const char *name, peg_str json)
-{
-    peg__out_key(out, name);
-    if (json.len)
-        peg__out_raw(out, json);
-    else
-        peg__out_null(out);
-}
 
 static void out_error(struct peg__out *out, const peg_remote_result *result)
 {
@@ -97,13 +88,12 @@ static void out_error(struct peg__out *out, const peg_remote_result *result)
 
 static void out_server_data(struct peg__out *out, const peg_remote_result *result)
 {
-    peg__out_key(out, "server_data");
-    peg__out_array(out);
+    cli_out_array(out, "server_data");
     for (size_t i = 0; i < result->n_server_data; i++) {
         peg__out_object(out);
         peg__out_cmember(out, "kind", result->server_data[i].kind);
         peg__out_cmember(out, "audience", result->server_data[i].audience);
-        out_raw(out, "data", result->server_data[i].data);
+        cli_out_raw(out, "data", result->server_data[i].data);
         peg__out_end_object(out);
     }
     peg__out_end_array(out);
@@ -119,17 +109,13 @@ static int print_envelope(const struct call_print *print, const peg_remote_resul
         peg__out_cmember(&out, "event", "end");
     peg__out_cmember(&out, "outcome", peg_remote_outcome_name(result->outcome));
     peg__out_cmember(&out, "call_id", result->call_id);
-    out_raw(&out, "result", result->json);
+    cli_out_raw(&out, "result", result->json);
     out_error(&out, result);
-    peg__out_key(&out, "started");
-    peg__out_bool(&out, result->was_started);
-    peg__out_key(&out, "attached");
-    peg__out_bool(&out, result->was_attached);
-    peg__out_key(&out, "retry_ms");
-    peg__out_integer(&out, result->retry_ms);
+    cli_out_bool(&out, "started", result->was_started);
+    cli_out_bool(&out, "attached", result->was_attached);
+    cli_out_integer(&out, "retry_ms", result->retry_ms);
     out_server_data(&out, result);
-    peg__out_end_object(&out);
-    peg__buf_putc(&text, '\n');
+    cli_out_end_line(&out);
     return remote_print(&text);
 }
 
@@ -326,10 +312,7 @@ struct call_options {
 /* ---- options ---- */
 
 #define CALL_FLAG(letter, option, member, text)                                                    \
-    {                                                                                              \
-        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
-                                       .at = offsetof(struct call_options, print.member)           \
-    }
+    CLI_OPTION_FLAG(struct call_options, print.member, letter, option, text)
 
 static const struct cli_option option_table[] = {
     {0, 0, "args", "JSON",
@@ -456,13 +439,6 @@ static int make_args(struct call_options *o, peg_client *client, char **ret_json
     return answer;
 }
 
-static void print_delta(peg_str stream, peg_str delta, void *user)
-{
-    const struct call_options *o = user;
-
-    print_output(&o->print, stream, delta);
-}
-
 static int call_tool(struct call_options *o, peg_client *client, const char *json)
 {
     const peg_remote_request request = {
@@ -470,7 +446,7 @@ static int call_tool(struct call_options *o, peg_client *client, const char *jso
         .args = peg__str(json),  .idempotency_key = o->key,   .timeout_ms = o->timeout_ms,
         .metadata = o->meta,     .n_metadata = o->n_meta,
     };
-    const peg_remote_output output = {.fn = print_delta, .user = o};
+    const peg_remote_output output = {.fn = print_output, .user = &o->print};
     peg_remote_result *result = NULL;
     peg_error error;
     peg_status status =

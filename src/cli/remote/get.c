@@ -23,15 +23,6 @@ enum { INDENT = 2 };
 
 /* ---- for programs ---- */
 
-static void out_json(struct peg__out *out, const char *name, peg_str json)
-{
-    peg__out_key(out, name);
-    if (json.len)
-        peg__out_raw(out, json);
-    else
-        peg__out_null(out);
-}
-
 /* The members "name", "description", "tags", "input_schema", "output_schema" (null if there is
  * none), "idempotent", "timeout_ms", in an object that is open. */
 static void out_tool(struct peg__out *out, const peg_toolset_tool *tool)
@@ -39,12 +30,10 @@ static void out_tool(struct peg__out *out, const peg_toolset_tool *tool)
     peg__out_cmember(out, "name", tool->name);
     peg__out_cmember(out, "description", tool->description);
     toolset_out_strings(out, "tags", tool->tags, tool->n_tags);
-    out_json(out, "input_schema", tool->input_schema);
-    out_json(out, "output_schema", tool->output_schema);
-    peg__out_key(out, "idempotent");
-    peg__out_bool(out, tool->is_idempotent);
-    peg__out_key(out, "timeout_ms");
-    peg__out_integer(out, tool->timeout_ms);
+    cli_out_raw(out, "input_schema", tool->input_schema);
+    cli_out_raw(out, "output_schema", tool->output_schema);
+    cli_out_bool(out, "idempotent", tool->is_idempotent);
+    cli_out_integer(out, "timeout_ms", tool->timeout_ms);
 }
 
 /* ---- arguments ---- */
@@ -308,16 +297,14 @@ static void put_toolset_json(struct peg__buf *buf, const peg_toolset *toolset)
     peg__out_object(&out);
     toolset_out(&out, &toolset->info);
     peg__out_cmember(&out, "stream_id", toolset->stream_id);
-    peg__out_key(&out, "tools");
-    peg__out_array(&out);
+    cli_out_array(&out, "tools");
     for (size_t i = 0; i < toolset->n_tools; i++) {
         peg__out_object(&out);
         out_tool(&out, &toolset->tools[i]);
         peg__out_end_object(&out);
     }
     peg__out_end_array(&out);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_end_line(&out);
 }
 
 static void put_tool_names(struct peg__buf *out, const peg_toolset *toolset)
@@ -416,8 +403,7 @@ static void put_tool_json(struct peg__buf *buf, const peg_toolset_tool *tool)
 
     peg__out_object(&out);
     out_tool(&out, tool);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_end_line(&out);
 }
 
 /* ---- the command ---- */

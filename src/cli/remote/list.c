@@ -28,16 +28,14 @@ static void put_list_json(struct peg__buf *buf, const peg_toolset_list *list)
     struct peg__out out = {.buf = buf};
 
     peg__out_object(&out);
-    peg__out_key(&out, "toolsets");
-    peg__out_array(&out);
+    cli_out_array(&out, "toolsets");
     for (size_t i = 0; i < list->len; i++) {
         peg__out_object(&out);
         toolset_out(&out, &list->items[i]);
         peg__out_end_object(&out);
     }
     peg__out_end_array(&out);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_end_line(&out);
 }
 
 static void put_toolset_names(struct peg__buf *out, const peg_toolset_list *list)

@@ -39,13 +39,7 @@ enum {
      .wanted = "HOST[:PORT], :PORT on this machine, or unix:PATH"},                                \
         REMOTE_STRING("token", token_file,                                                         \
                       "file with the token to show; PEGBOARD_TOKEN has the\ntoken itself"),        \
-        {0,                                                                                        \
-         0,                                                                                        \
-         "tls",                                                                                    \
-         NULL,                                                                                     \
-         "speak TLS, and trust whom the system trusts",                                            \
-         .kind = CLI_FLAG,                                                                         \
-         .at = offsetof(struct remote_args, uses_tls)},                                            \
+        REMOTE_FLAG("tls", uses_tls, "speak TLS, and trust whom the system trusts"),               \
         REMOTE_STRING(                                                                             \
             "tls-ca", tls_ca,                                                                      \
             "speak TLS, and trust these certificates (PEM);\nPEGBOARD_TLS_CA by default"),         \
@@ -58,9 +52,7 @@ enum {
         0, 0, option, "FILE", text, .kind = CLI_STRING, .at = offsetof(struct remote_args, member) \
     }
 #define REMOTE_FLAG(option, member, text)                                                          \
-    {                                                                                              \
-        0, 0, option, NULL, text, .kind = CLI_FLAG, .at = offsetof(struct remote_args, member)     \
-    }
+    CLI_OPTION_FLAG(struct remote_args, member, 0, option, text)
 #define REMOTE_OPTION_COLOR CLI_OPTION_COLOR(struct remote_args, color)
 /* For remote_take_tag(). */
 #define REMOTE_OPTION_TAG                                                                          \
@@ -97,9 +89,12 @@ const char *remote_take_tag(void *into, int id, const char *value);
 /* cli_read() into a struct that begins with *remote, then the environment where options are
  * missing. False: exit with args->exit. */
 bool remote_read(struct remote_args *remote, struct cli_args *args, cli_take_fn *take);
-/* Reads the command line, calls `work` with a client and returns its exit status. */
+typedef int remote_work_fn(struct remote_args *remote, peg_client *client);
+/* Calls `work` with a client and returns its exit status. */
+int remote_work(struct remote_args *remote, remote_work_fn *work);
+/* The same, after it has read the command line. */
 int remote_run(struct remote_args *remote, const struct cli_command *self, int argc, char **argv,
-               cli_take_fn *take, int (*work)(struct remote_args *remote, peg_client *client));
+               cli_take_fn *take, remote_work_fn *work);
 
 /* "3 s", "250 ms". */
 void remote_put_time(struct peg__buf *out, int64_t ms);

@@ -13,6 +13,7 @@
 struct search_options {
     struct remote_args remote;
     size_t limit;
+    struct peg__buf words; /* all operands: one question */
 };
 
 static const struct cli_option option_table[] = {
@@ -36,8 +37,7 @@ static void put_hits_json(struct peg__buf *buf, const peg_search_result *found)
     struct peg__out out = {.buf = buf};
 
     peg__out_object(&out);
-    peg__out_key(&out, "hits");
-    peg__out_array(&out);
+    cli_out_array(&out, "hits");
     for (size_t i = 0; i < found->len; i++) {
         const peg_search_hit *hit = &found->items[i];
 
@@ -49,10 +49,8 @@ static void put_hits_json(struct peg__buf *buf, const peg_search_result *found)
         peg__out_end_object(&out);
     }
     peg__out_end_array(&out);
-    peg__out_key(&out, "total");
-    peg__out_integer(&out, (int64_t)found->total);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_integer(&out, "total", (int64_t)found->total);
+    cli_out_end_line(&out);
 }
 
 static peg_str print_score(double score, char text[static 32])
@@ -100,10 +98,11 @@ static int show_hits(const struct remote_args *remote, const peg_search_result *
 
 /* ---- the command ---- */
 
-static int find_toolsets(struct remote_args *remote, peg_client *client, const char *words)
+static int search_toolsets(struct remote_args *remote, peg_client *client)
 {
-    const peg_search_query query = {PEG_SEARCH_QUERY_INIT, .words = words, .tags = remote->tags,
-                                    .limit = ((const struct search_options *)remote)->limit};
+    const struct search_options *o = (const struct search_options *)remote;
+    const peg_search_query query = {PEG_SEARCH_QUERY_INIT, .words = o->words.ptr,
+                                    .tags = remote->tags, .limit = o->limit};
     peg_search_result *found = NULL;
     peg_error error;
     const int answer = peg_client_search(client, NULL, &query, &found, &error)
@@ -114,26 +113,21 @@ static int find_toolsets(struct remote_args *remote, peg_client *client, const c
     return answer;
 }
 
-/* Operands become one question. */
-static int search_toolsets(struct remote_args *remote, peg_client *client)
-{
-    struct peg__buf words = PEG__BUF(4096);
-    int answer;
-
-    for (size_t i = 0; i < remote->n_operands; i++)
-        peg__buf_printf(&words, "%s%s", i ? " " : "", remote->operands[i]);
-    answer = words.status ? cli_bad_use(&cli_search, "that is more than 4096 bytes to search for")
-             : words.len  ? find_toolsets(remote, client, words.ptr)
-                          : cli_bad_use(&cli_search, "%s", cli_search.needed);
-    peg__buf_free(&words);
-    return answer;
-}
-
 static int run_search(const struct cli_command *self, int argc, char **argv)
 {
-    struct search_options options = {.limit = 20};
+    struct search_options o = {.limit = 20, .words = PEG__BUF(4096)};
+    struct cli_args args = {.command = self, .argc = argc, .argv = argv};
+    int answer;
 
-    return remote_run(&options.remote, self, argc, argv, remote_take_tag, search_toolsets);
+    if (!remote_read(&o.remote, &args, remote_take_tag))
+        return args.exit;
+    for (size_t i = 0; i < args.n_operands; i++)
+        peg__buf_printf(&o.words, "%s%s", i ? " " : "", args.operands[i]);
+    answer = o.words.status ? cli_bad_use(self, "that is more than 4096 bytes to search for")
+             : o.words.len  ? remote_work(&o.remote, search_toolsets)
+                            : cli_bad_use(self, "%s", self->needed);
+    peg__buf_free(&o.words);
+    return answer;
 }
 
 const struct cli_command cli_search = {

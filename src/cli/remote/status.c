@@ -20,12 +20,6 @@ struct status_layout {
     unsigned n_rows; /* of toolsets; 0: all */
 };
 
-static void out_number(struct peg__out *out, const char *name, uint64_t number)
-{
-    peg__out_key(out, name);
-    peg__out_integer(out, (int64_t)number);
-}
-
 static void out_double(struct peg__out *out, const char *name, double number)
 {
     peg__out_key(out, name);
@@ -36,12 +30,12 @@ static void out_outcomes(struct peg__out *out, const peg_remote_outcomes *outcom
 {
     peg__out_key(out, "outcomes");
     peg__out_object(out);
-    out_number(out, "result", outcomes->n_result);
-    out_number(out, "error", outcomes->n_error);
-    out_number(out, "timeout", outcomes->n_timeout);
-    out_number(out, "canceled", outcomes->n_canceled);
-    out_number(out, "outcome_unknown", outcomes->n_unknown);
-    out_number(out, "refused", outcomes->n_refused);
+    cli_out_integer(out, "result", (int64_t)outcomes->n_result);
+    cli_out_integer(out, "error", (int64_t)outcomes->n_error);
+    cli_out_integer(out, "timeout", (int64_t)outcomes->n_timeout);
+    cli_out_integer(out, "canceled", (int64_t)outcomes->n_canceled);
+    cli_out_integer(out, "outcome_unknown", (int64_t)outcomes->n_unknown);
+    cli_out_integer(out, "refused", (int64_t)outcomes->n_refused);
     peg__out_end_object(out);
 }
 
@@ -49,8 +43,8 @@ static void out_toolset(struct peg__out *out, const peg_toolset_status *toolset)
 {
     peg__out_object(out);
     toolset_out(out, &toolset->toolset);
-    out_number(out, "in_flight", toolset->n_in_flight);
-    out_number(out, "queued", toolset->n_queued);
+    cli_out_integer(out, "in_flight", toolset->n_in_flight);
+    cli_out_integer(out, "queued", toolset->n_queued);
     out_outcomes(out, &toolset->outcomes);
     out_double(out, "calls_per_s", toolset->calls_per_s);
     out_double(out, "p50_ms", toolset->p50_ms);
@@ -66,19 +60,17 @@ static void out_node(struct peg__out *out, const peg_node_status *status)
     peg__out_cmember(out, "address", status->address);
     peg__out_cmember(out, "bus", status->bus);
     peg__out_cmember(out, "store", status->store);
-    peg__out_key(out, "started_ms");
-    peg__out_integer(out, status->started_ms);
-    peg__out_key(out, "draining");
-    peg__out_bool(out, status->is_draining);
-    out_number(out, "threads", status->n_threads);
-    out_number(out, "toolset_count", status->n_toolsets);
-    out_number(out, "healthy", status->n_healthy);
-    out_number(out, "providers", status->n_providers);
-    out_number(out, "in_flight", status->n_in_flight);
-    out_number(out, "queued", status->n_queued);
-    out_number(out, "connections", status->n_connections);
-    out_number(out, "late_results", status->n_late_results);
-    out_number(out, "memory_bytes", status->memory_bytes);
+    cli_out_integer(out, "started_ms", status->started_ms);
+    cli_out_bool(out, "draining", status->is_draining);
+    cli_out_integer(out, "threads", status->n_threads);
+    cli_out_integer(out, "toolset_count", status->n_toolsets);
+    cli_out_integer(out, "healthy", status->n_healthy);
+    cli_out_integer(out, "providers", status->n_providers);
+    cli_out_integer(out, "in_flight", status->n_in_flight);
+    cli_out_integer(out, "queued", status->n_queued);
+    cli_out_integer(out, "connections", status->n_connections);
+    cli_out_integer(out, "late_results", (int64_t)status->n_late_results);
+    cli_out_integer(out, "memory_bytes", (int64_t)status->memory_bytes);
     out_double(out, "calls_per_s", status->calls_per_s);
     out_outcomes(out, &status->outcomes);
 }
@@ -90,13 +82,11 @@ static void put_status_json(struct peg__buf *buf, const peg_node_status *status)
 
     peg__out_object(&out);
     out_node(&out, status);
-    peg__out_key(&out, "toolsets");
-    peg__out_array(&out);
+    cli_out_array(&out, "toolsets");
     for (size_t i = 0; i < status->n_toolset_statuses; i++)
         out_toolset(&out, &status->toolsets[i]);
     peg__out_end_array(&out);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_end_line(&out);
 }
 
 /* ---- for people ---- */
@@ -241,19 +231,6 @@ static int print_once(const struct status_options *o, const peg_node_status *sta
     return remote_print(&out);
 }
 
-static int show_once(const struct status_options *o, peg_client *client)
-{
-    peg_node_status *status = NULL;
-    peg_error error;
-    int answer;
-
-    if (peg_client_status(client, NULL, NULL, true, &status, &error))
-        return remote_complain(&o->remote, &error);
-    answer = print_once(o, status);
-    peg_node_status_free(status);
-    return answer;
-}
-
 /* ---- again and again ---- */
 
 /* Lines of toolsets that fit below the head. */
@@ -290,33 +267,20 @@ static void draw(const struct status_options *o, const peg_node_status *status,
     peg__buf_free(&out);
 }
 
-/* The first look comes before the screen, so that what is wrong from the start is said where it
- * stays; and so is what is wrong at the end. */
-static int show_live(const struct status_options *o, peg_client *client)
+/* *status is the first one, and becomes the last, NULL if there is none. */
+static int show_live(const struct status_options *o, peg_client *client, peg_node_status **status)
 {
-    peg_node_status *status = NULL;
-    peg_error error;
-    int answer = CLI_OK;
+    peg_error error = {.status = PEG_OK};
 
-    if (peg_client_status(client, NULL, NULL, true, &status, &error))
-        return remote_complain(&o->remote, &error);
-    if (!cli_screen_open()) {
-        answer = print_once(o, status);
-        peg_node_status_free(status);
-        return answer;
-    }
-    draw(o, status, &error);
+    draw(o, *status, &error);
     while (cli_screen_wait(o->interval_ms)) {
-        status = peg_node_status_free(status);
-        if (peg_client_status(client, NULL, NULL, true, &status, &error))
-            status = NULL;
-        draw(o, status, &error);
+        *status = peg_node_status_free(*status);
+        if (peg_client_status(client, NULL, NULL, true, status, &error))
+            *status = NULL;
+        draw(o, *status, &error);
     }
     cli_screen_close();
-    if (!status)
-        answer = remote_complain(&o->remote, &error);
-    peg_node_status_free(status);
-    return answer;
+    return *status ? CLI_OK : remote_complain(&o->remote, &error);
 }
 
 /* ---- the command ---- */
@@ -324,10 +288,20 @@ static int show_live(const struct status_options *o, peg_client *client)
 static int show_node(struct remote_args *remote, peg_client *client)
 {
     const struct status_options *o = (const struct status_options *)remote;
+    peg_node_status *status = NULL;
+    peg_error error;
+    int answer;
 
-    if (o->is_once || remote->as_json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return show_once(o, client);
-    return show_live(o, client);
+    /* Before the screen, which would hide an error. */
+    if (peg_client_status(client, NULL, NULL, true, &status, &error))
+        return remote_complain(remote, &error);
+    if (o->is_once || remote->as_json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO) ||
+        !cli_screen_open())
+        answer = print_once(o, status);
+    else
+        answer = show_live(o, client, &status);
+    peg_node_status_free(status);
+    return answer;
 }
 
 static int run_status(const struct cli_command *self, int argc, char **argv)

@@ -33,17 +33,10 @@ static bool is_away(const peg_toolset_info *info)
 void toolset_out_strings(struct peg__out *out, const char *name, const char *const *strings,
                          size_t n)
 {
-    peg__out_key(out, name);
-    peg__out_array(out);
+    cli_out_array(out, name);
     for (size_t i = 0; i < n; i++)
         peg__out_cstring(out, strings[i]);
     peg__out_end_array(out);
-}
-
-static void out_number(struct peg__out *out, const char *name, int64_t number)
-{
-    peg__out_key(out, name);
-    peg__out_integer(out, number);
 }
 
 static void out_health(struct peg__out *out, const peg_toolset_info *info)
@@ -52,9 +45,9 @@ static void out_health(struct peg__out *out, const peg_toolset_info *info)
     peg__out_object(out);
     peg__out_cmember(out, "state", toolset_health(info));
     peg__out_cmember(out, "reason", info->health_reason);
-    out_number(out, "last_pong_ms", info->last_pong_ms);
-    out_number(out, "providers", info->n_providers);
-    out_number(out, "draining", info->n_draining);
+    cli_out_integer(out, "last_pong_ms", info->last_pong_ms);
+    cli_out_integer(out, "providers", info->n_providers);
+    cli_out_integer(out, "draining", info->n_draining);
     peg__out_key(out, "away_since_ms");
     if (is_away(info) && info->last_pong_ms)
         peg__out_integer(out, info->last_pong_ms);
@@ -69,10 +62,10 @@ void toolset_out(struct peg__out *out, const peg_toolset_info *info)
     peg__out_cmember(out, "description", info->description);
     peg__out_cmember(out, "version", info->version);
     toolset_out_strings(out, "tags", info->tags, info->n_tags);
-    out_number(out, "tool_count", (int64_t)info->n_tools);
+    cli_out_integer(out, "tool_count", (int64_t)info->n_tools);
     peg__out_cmember(out, "registered_at", info->registered_at);
     peg__out_cmember(out, "owner", info->owner);
-    out_number(out, "revision", (int64_t)info->revision);
+    cli_out_integer(out, "revision", (int64_t)info->revision);
     peg__out_cmember(out, "kind", info->is_direct ? "direct" : "attached");
     out_health(out, info);
 }
@@ -164,9 +157,7 @@ void toolset_warn(const peg_registry_failure *failures, size_t n)
         cli_put_safe(&line, peg__str(failures[i].registry));
         peg__buf_puts(&line, ": ");
         cli_put_safe(&line, peg__str(failures[i].error.message));
-        if (!line.status)
-            fprintf(stderr, "%s\n", line.ptr);
-        peg__buf_free(&line);
+        cli_print_line(&line);
     }
 }
 

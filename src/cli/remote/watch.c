@@ -50,8 +50,7 @@ static void put_event_json(struct peg__buf *buf, const peg_watch_event *event)
     }
     if (event->error)
         peg__out_cmember(&out, "message", event->error->message);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_end_line(&out);
 }
 
 static void put_local_time(struct peg__buf *out)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -84,22 +85,18 @@ static void put_tokens_json(struct peg__buf *buf, const struct gw_token_entry *c
     char hex[PEG_SHA256_HEX];
 
     peg__out_object(&out);
-    peg__out_key(&out, "tokens");
-    peg__out_array(&out);
+    cli_out_array(&out, "tokens");
     for (size_t i = 0; i < n; i++) {
         peg__hex(entries[i]->digest, sizeof(entries[i]->digest), hex);
         peg__out_object(&out);
         peg__out_cmember(&out, "name", entries[i]->name);
-        peg__out_key(&out, "admin");
-        peg__out_bool(&out, entries[i]->is_admin);
+        cli_out_bool(&out, "admin", entries[i]->is_admin);
         peg__out_cmember(&out, "sha256", hex);
-        peg__out_key(&out, "line");
-        peg__out_integer(&out, (int64_t)entries[i]->line);
+        cli_out_integer(&out, "line", (int64_t)entries[i]->line);
         peg__out_end_object(&out);
     }
     peg__out_end_array(&out);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_end_line(&out);
 }
 
 static void put_tokens_table(struct peg__buf *buf, const struct gw_token_entry *const *entries,
@@ -269,32 +266,17 @@ static int refuse_out(const char *out, int number)
     return remote_complain_local(NULL, &error);
 }
 
-/* 0, or the error of the system. */
-static int write_token(int fd, const char token[GW_TOKEN_TEXT])
-{
-    char line[GW_TOKEN_TEXT + 1];
-    peg_str left = {line, (size_t)snprintf(line, sizeof(line), "%s\n", token)};
-
-    while (left.len) {
-        const ssize_t n = write(fd, left.ptr, left.len);
-
-        if (n < 0 && errno != EINTR)
-            return errno;
-        if (n > 0)
-            left = peg__str_from(left, (size_t)n);
-    }
-    return fsync(fd) ? errno : 0;
-}
-
 /* 0, or the error of the system, and there is no new file. */
 static int write_token_file(const char *out, const char token[GW_TOKEN_TEXT])
 {
     const int fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int number;
+    int number = 0;
 
     if (fd < 0)
         return errno;
-    number = write_token(fd, token);
+    if (!peg__file_write_all(fd, peg__str(token)) || !peg__file_write_all(fd, peg__str("\n")) ||
+        fsync(fd))
+        number = errno;
     close(fd);
     if (number)
         unlink(out);

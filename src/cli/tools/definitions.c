@@ -186,14 +186,8 @@ static void put_loss(struct peg__buf *line, const peg_definition_loss *loss,
     cli_put_safe(line, loss->tool);
     peg__buf_puts(line, style->off);
     peg__buf_puts(line, ": ");
-    if (loss->where.len) {
-        cli_put_safe(line, loss->where);
-        peg__buf_putc(line, ' ');
-    } else {
-        cli_put_safe(line, loss->keyword);
-        peg__buf_putc(line, ' ');
-    }
-    peg__buf_printf(line, "%s: ", loss->what);
+    cli_put_safe(line, loss->where.len ? loss->where : loss->keyword);
+    peg__buf_printf(line, " %s: ", loss->what);
     cli_put_safe(line, loss->note);
     peg__buf_putc(line, '\n');
 }
@@ -202,7 +196,7 @@ static peg_status print_losses(const struct definitions_outcome *o, FILE *to, pe
 {
     const struct cli_style *style = cli_style_for(o->options->color, fileno(to));
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-    char *bytes = NULL;
+    PEG_CLEANUP(peg__freep) char *bytes = NULL;
     size_t len;
     peg_status status;
 
@@ -211,7 +205,6 @@ static peg_status print_losses(const struct definitions_outcome *o, FILE *to, pe
     status = peg__buf_take(&text, &bytes, &len, reterr);
     if (!status)
         cli_write(to, peg__strn(bytes, len));
-    peg_free(bytes);
     return status;
 }
 
@@ -263,10 +256,8 @@ static peg_status print_json(const struct definitions_outcome *o, peg_error *ret
 
     peg__out_object(&out);
     peg__out_cmember(&out, "provider", peg_vendor_name(o->options->render.vendor));
-    peg__out_key(&out, "tools");
-    peg__out_raw(&out, o->text);
-    peg__out_key(&out, "losses");
-    peg__out_array(&out);
+    cli_out_raw(&out, "tools", o->text);
+    cli_out_array(&out, "losses");
     for (size_t i = 0; i < peg_definition_losses_len(o->losses); i++)
         put_loss_object(&out, peg_definition_losses_at(o->losses, i));
     peg__out_end_array(&out);
@@ -302,9 +293,7 @@ static void warn_of_schema(const peg_json *name, const peg_error *error)
     cli_put_safe(&line, peg_json_str(name));
     peg__buf_puts(&line, ": its schema does not compile: ");
     cli_put_error(&line, "", error);
-    if (!line.status)
-        fprintf(stderr, "%s\n", line.ptr);
-    peg__buf_free(&line);
+    cli_print_line(&line);
 }
 
 /* Says on stderr which schemas do not compile. */
@@ -328,10 +317,7 @@ enum option_id { OPT_PROVIDER = 1 };
 
 #define VENDOR_NAMES "neutral, openai-chat, openai-responses, anthropic or gemini"
 #define DEFINITIONS_FLAG(letter, option, member, text)                                             \
-    {                                                                                              \
-        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
-                                       .at = offsetof(struct definitions_options, member)          \
-    }
+    CLI_OPTION_FLAG(struct definitions_options, member, letter, option, text)
 
 static const struct cli_option option_table[] = {
     {OPT_PROVIDER, 'p', "provider", "NAME",
@@ -384,13 +370,10 @@ static int complain_of_file(const char *path, const peg_error *error)
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     peg__buf_puts(&line, "pegboard: ");
-    cli_put_safe(&line, peg__str(cli_file_label(path)));
-    if (error->line)
-        peg__buf_printf(&line, ":%u:%u", error->line, error->column);
+    cli_put_place(&line, path, error);
     peg__buf_puts(&line, ": ");
     cli_put_error(&line, "", error);
-    fprintf(stderr, "%s\n", line.status ? "pegboard: out of memory" : line.ptr);
-    peg__buf_free(&line);
+    cli_print_line(&line);
     return CLI_UNUSABLE;
 }
 

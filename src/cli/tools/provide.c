@@ -49,8 +49,7 @@ static const struct cli_option option_table[] = {
      "only read FILE, print its tools, and warn of programs,\ndirectories and variables that "
      "are not there",
      .kind = CLI_FLAG, .at = offsetof(struct provide_options, only_check)},
-    {0, 'q', "quiet", NULL, "do not report each call", .kind = CLI_FLAG,
-     .at = offsetof(struct provide_options, is_quiet)},
+    CLI_OPTION_FLAG(struct provide_options, is_quiet, 'q', "quiet", "do not report each call"),
     REMOTE_OPTIONS,
     {.name = NULL},
 };
@@ -92,16 +91,14 @@ static int print_manifest(const peg_manifest *manifest)
     return remote_print(&out);
 }
 
-static void warn_of_tool(const char *tool, const char *words, void *user)
+static void warn_of_tool(const char *tool, const char *message, void *user)
 {
     const struct provide_options *o = user;
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     peg__buf_printf(&line, "pegboard: %s: warning: tool '%s': ", o->path, tool);
-    cli_put_safe(&line, peg__str(words));
-    if (!line.status)
-        fprintf(stderr, "%s\n", line.ptr);
-    peg__buf_free(&line);
+    cli_put_safe(&line, peg__str(message));
+    cli_print_line(&line);
 }
 
 /* What is not here now may be there when it is called: no reason to refuse the manifest. */
@@ -165,30 +162,17 @@ static void put_log_field(struct peg__buf *line, const char *key, const char *va
     }
 }
 
-static const char *event_name(peg_provider_event_kind kind)
-{
-    switch (kind) {
-    case PEG_PROVIDER_ATTACHED:
-        return "attached";
-    case PEG_PROVIDER_LOST:
-        return "lost";
-    case PEG_PROVIDER_CALL_START:
-        return "start";
-    case PEG_PROVIDER_CALL_END:
-        return "end";
-    case PEG_PROVIDER_CALL_REFUSED:
-        return "refused";
-    case PEG_PROVIDER_GATEWAY_DRAINS:
-        return "gateway_drains";
-    case PEG_PROVIDER_DRAINS:
-        return "drains";
-    case PEG_PROVIDER_OFFERED:
-        return "offered";
-    case PEG_PROVIDER_OFFER_REFUSED:
-        return "offer_refused";
-    }
-    return "?";
-}
+static const char *const event_names[] = {
+    [PEG_PROVIDER_ATTACHED] = "attached",
+    [PEG_PROVIDER_LOST] = "lost",
+    [PEG_PROVIDER_CALL_START] = "start",
+    [PEG_PROVIDER_CALL_END] = "end",
+    [PEG_PROVIDER_CALL_REFUSED] = "refused",
+    [PEG_PROVIDER_GATEWAY_DRAINS] = "gateway_drains",
+    [PEG_PROVIDER_DRAINS] = "drains",
+    [PEG_PROVIDER_OFFERED] = "offered",
+    [PEG_PROVIDER_OFFER_REFUSED] = "offer_refused",
+};
 
 /* One line on standard error, without payload. Its threads must not wait for the reader. */
 static void on_provider_event(const peg_provider_event *event, void *user)
@@ -200,7 +184,7 @@ static void on_provider_event(const peg_provider_event *event, void *user)
         (event->kind == PEG_PROVIDER_CALL_START || event->kind == PEG_PROVIDER_CALL_END))
         return;
     put_utc_time(&line);
-    put_log_field(&line, "event", event_name(event->kind));
+    put_log_field(&line, "event", event_names[event->kind]);
     put_log_field(&line, "toolset", event->toolset);
     put_log_field(&line, "gateway", event->address);
     put_log_field(&line, "tool", event->tool);

@@ -2,7 +2,6 @@
 
 /* pegboard turn convert: JSON to YAML, and back. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
@@ -30,8 +30,8 @@ struct convert_options {
 static const struct cli_option option_table[] = {
     {OPT_TO, 0, "to", "FORMAT",
      "json or yaml; by default by the name of OUT, else\nwhat FILE is not", .kind = CLI_OWN},
-    {0, 0, "pretty", NULL, "JSON with line ends; means --to json", .kind = CLI_FLAG,
-     .at = offsetof(struct convert_options, write.pretty)},
+    CLI_OPTION_FLAG(struct convert_options, write.pretty, 0, "pretty",
+                    "JSON with line ends; means --to json"),
     {0, 0, "omit-data", NULL,
      "leave out the data: tool definitions, settings, and what\nelse was put there",
      .kind = CLI_FLAG, .at = offsetof(struct convert_options, write.omit_data)},
@@ -75,50 +75,23 @@ static peg_status fail_out(const char *what, peg_error *reterr)
                      "cannot be %s (%m); check the directory, its permissions and the disk", what);
 }
 
-static bool write_whole_text(int fd, peg_str text)
+/* A new file gets the mode of the old one, and is there whole or not at all; a pipe or a device is
+ * only written to. */
+static peg_status write_out(const char *path, bool is_new, const struct stat *old, peg_str text,
+                            peg_error *reterr)
 {
-    while (text.len) {
-        const ssize_t n = write(fd, text.ptr, text.len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        text = peg__str_from(text, (size_t)n);
-    }
-    return true;
-}
-
-/* Beside the file, under a name that is not taken. */
-static peg_status write_beside(const char *temporary, const struct stat *old, peg_str text,
-                               peg_error *reterr)
-{
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC | (is_new ? O_CREAT | O_EXCL : 0), 0666);
     peg_status status = PEG_OK;
 
     if (fd < 0)
-        return fail_out("made", reterr);
-    if ((old && fchmod(fd, old->st_mode & 0777)) || !write_whole_text(fd, text) || fsync(fd))
+        return fail_out(is_new ? "made" : "opened", reterr);
+    if ((old && fchmod(fd, old->st_mode & 0777)) || !peg__file_write_all(fd, text) ||
+        (is_new && fsync(fd)))
         status = fail_out("written", reterr);
     if (close(fd) && !status)
         status = fail_out("written", reterr);
-    if (status)
-        unlink(temporary);
-    return status;
-}
-
-/* A pipe or a device cannot be replaced, only written to. */
-static peg_status write_through(const char *path, peg_str text, peg_error *reterr)
-{
-    const int fd = open(path, O_WRONLY | O_CLOEXEC);
-    peg_status status = PEG_OK;
-
-    if (fd < 0)
-        return fail_out("opened", reterr);
-    if (!write_whole_text(fd, text))
-        status = fail_out("written", reterr);
-    if (close(fd) && !status)
-        status = fail_out("written", reterr);
+    if (status && is_new)
+        unlink(path);
     return status;
 }
 
@@ -132,7 +105,7 @@ static peg_status replace_file(const char *path, peg_str text, peg_error *reterr
     peg_status status;
 
     if (exists && !S_ISREG(st.st_mode))
-        return write_through(path, text, reterr);
+        return write_out(path, false, NULL, text, reterr);
     /* What a link leads to is replaced, not the link. */
     if (exists && !realpath(path, real))
         return fail_out("found", reterr);
@@ -141,7 +114,7 @@ static peg_status replace_file(const char *path, peg_str text, peg_error *reterr
     peg__buf_printf(&name, "%s.new-%ld", path, (long)getpid());
     status = peg__buf_take(&name, &temporary, NULL, reterr);
     if (!status)
-        status = write_beside(temporary, exists ? &st : NULL, text, reterr);
+        status = write_out(temporary, true, exists ? &st : NULL, text, reterr);
     if (!status && rename(temporary, path)) {
         status = fail_out("replaced", reterr);
         unlink(temporary);

@@ -40,8 +40,7 @@ static void out_tools(struct peg__out *out, const peg_turn *turn)
 {
     const peg_json *definitions = NULL;
 
-    peg__out_key(out, "tools");
-    peg__out_array(out);
+    cli_out_array(out, "tools");
     if (!peg_turn_definitions(turn, &definitions, NULL) && definitions) {
         PEG_JSON_EACH_ITEM (definitions, definition)
             peg__out_string(out, peg_json_str(peg_json_get(definition, "name")));
@@ -62,8 +61,7 @@ static void out_inference_result(struct peg__out *out, const peg_turn *turn)
 
 static void out_pending(struct peg__out *out, const peg_turn *turn)
 {
-    peg__out_key(out, "pending");
-    peg__out_array(out);
+    cli_out_array(out, "pending");
     for (size_t i = peg_turn_next_pending(turn, 0); i < peg_turn_len(turn);
          i = peg_turn_next_pending(turn, i + 1))
         peg__out_string(out, peg_block_id(peg_turn_at(turn, i)));
@@ -78,11 +76,10 @@ static void put_turn(struct peg__out *out, const struct turn_file *file)
         session = (peg_str){NULL, 0};
     peg__out_object(out);
     peg__out_cmember(out, "type", "turn");
-    turn_out_file(out, file->path);
+    cli_out_file(out, file->path);
     peg__out_member(out, "id", peg_turn_id(file->turn));
     put_string_or_null(out, "session_id", session);
-    peg__out_key(out, "blocks");
-    peg__out_integer(out, (int64_t)peg_turn_len(file->turn));
+    cli_out_integer(out, "blocks", (int64_t)peg_turn_len(file->turn));
     out_tools(out, file->turn);
     out_inference_result(out, file->turn);
     out_pending(out, file->turn);
@@ -119,8 +116,7 @@ static peg_status out_block(struct peg__out *out, const struct turn_file *file, 
         return status;
     peg__out_object(out);
     peg__out_cmember(out, "type", "block");
-    peg__out_key(out, "index");
-    peg__out_integer(out, (int64_t)i);
+    cli_out_integer(out, "index", (int64_t)i);
     if (peg_block_kind_of(block) == PEG_BLOCK_CALL)
         peg__out_cmember(out, "state", state_of(file, block));
     peg__out_key(out, "block");
@@ -165,10 +161,10 @@ static const struct cli_option option_table[] = {
      .kind = CLI_OWN},
     {0, 0, "last", "N", "only the last N blocks, of those kinds", .kind = CLI_SIZE,
      .at = offsetof(struct turn_show_options, last), .least = 1, .most = PEG_LIMIT_TURN_BLOCKS},
-    {0, 0, "full", NULL, "cut neither arguments nor results", .kind = CLI_FLAG,
-     .at = offsetof(struct turn_show_options, is_full)},
-    {0, 0, "json", NULL, "print JSON lines: the turn, then each block", .kind = CLI_FLAG,
-     .at = offsetof(struct turn_show_options, as_json)},
+    CLI_OPTION_FLAG(struct turn_show_options, is_full, 0, "full",
+                    "cut neither arguments nor results"),
+    CLI_OPTION_FLAG(struct turn_show_options, as_json, 0, "json",
+                    "print JSON lines: the turn, then each block"),
     TURN_OPTIONS,
     {.name = NULL},
 };

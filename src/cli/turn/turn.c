@@ -107,33 +107,12 @@ void turn_complain(const struct turn_common *common, const char *path, const peg
     struct peg__buf line = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     (void)cli_flush(); /* in a shared terminal or log, the order tells the story */
-    cli_put_safe(&line, peg__str(cli_file_label(path)));
-    if (error->line)
-        peg__buf_printf(&line, ":%u:%u", error->line, error->column);
+    cli_put_place(&line, path, error);
     peg__buf_printf(&line, ": %sunusable%s: ", style->bad, style->off);
     cli_put_error(&line, "at ", error);
     peg__buf_printf(&line, " %s(%s)%s\n", style->dim, error->code, style->off);
     fputs(line.status ? "pegboard: out of memory\n" : line.ptr, stderr);
     peg__buf_free(&line);
-}
-
-void turn_out_file(struct peg__out *out, const char *path)
-{
-    const peg_str name = peg__str(path);
-    struct peg__buf clean = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
-
-    if (peg__utf8_is_valid(name)) {
-        peg__out_member(out, "file", name);
-        return;
-    }
-    for (size_t i = 0; i < name.len; i++) {
-        if ((unsigned char)name.ptr[i] < 0x80)
-            peg__buf_putc(&clean, name.ptr[i]);
-        else
-            peg__buf_puts(&clean, "\xEF\xBF\xBD"); /* U+FFFD */
-    }
-    peg__out_member(out, "file", peg__buf_view(&clean));
-    peg__buf_free(&clean);
 }
 
 peg_status turn_flush(struct peg__buf *out, peg_error *reterr)

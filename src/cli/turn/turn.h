@@ -81,10 +81,6 @@ peg_format turn_format_of(const char *path);
 /* "file:3:7: unusable: at /blocks/0: what is wrong (E_CODE)" on standard error. */
 void turn_complain(const struct turn_common *common, const char *path, const peg_error *error);
 
-/* The member "file"; a name may be any bytes, in JSON it has to be UTF-8. */
-struct peg__out;
-void turn_out_file(struct peg__out *out, const char *path);
-
 /* Sends a buffer to standard output and empties it; PEG_ENOMEM, PEG_ELIMIT if it lost something. */
 peg_status turn_flush(struct peg__buf *out, peg_error *reterr);
 

@@ -33,10 +33,7 @@ struct validate_turns {
 };
 
 #define TURN_FLAG(letter, option, member, text)                                                    \
-    {                                                                                              \
-        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
-                                       .at = offsetof(struct validate_turns, member)               \
-    }
+    CLI_OPTION_FLAG(struct validate_turns, member, letter, option, text)
 
 static const struct cli_option option_table[] = {
     TURN_FLAG(0, "strict", is_strict, "take warnings for errors"),
@@ -55,9 +52,7 @@ static void put_finding(const struct validate_turns *v, struct peg__buf *out, co
     const peg_error *error = &finding->error;
 
     peg__buf_puts(out, "  ");
-    cli_put_safe(out, peg__str(cli_file_label(path)));
-    if (error->line)
-        peg__buf_printf(out, ":%u:%u", error->line, error->column);
+    cli_put_place(out, path, error);
     peg__buf_printf(out, ": %s%s%s: ", finding->is_error ? v->style->bad : v->style->bold,
                     finding->is_error ? "error" : "warning", v->style->off);
     cli_put_error(out, "at ", error);
@@ -100,30 +95,16 @@ static void out_error_place(struct peg__out *out, const peg_error *error)
 {
     peg__out_cmember(out, "code", error->code);
     peg__out_cmember(out, "where", error->where);
-    peg__out_key(out, "line");
-    peg__out_integer(out, error->line);
-    peg__out_key(out, "column");
-    peg__out_integer(out, error->column);
+    cli_out_integer(out, "line", error->line);
+    cli_out_integer(out, "column", error->column);
     peg__out_cmember(out, "message", error->message);
 }
 
-static void put_verdict(struct peg__out *out, const char *path, const char *verdict)
+static void out_findings(struct peg__out *out, const struct turn_findings *f)
 {
-    peg__out_object(out);
-    turn_out_file(out, path);
-    peg__out_cmember(out, "verdict", verdict);
-    peg__out_key(out, "valid");
-    peg__out_bool(out, strcmp(verdict, "valid") == 0);
-}
-
-static void put_findings(struct peg__out *out, const struct turn_findings *f)
-{
-    peg__out_key(out, "errors");
-    peg__out_integer(out, (int64_t)f->n_errors);
-    peg__out_key(out, "warnings");
-    peg__out_integer(out, (int64_t)f->n_warnings);
-    peg__out_key(out, "findings");
-    peg__out_array(out);
+    cli_out_integer(out, "errors", (int64_t)f->n_errors);
+    cli_out_integer(out, "warnings", (int64_t)f->n_warnings);
+    cli_out_array(out, "findings");
     for (size_t i = 0; i < f->n; i++) {
         peg__out_object(out);
         peg__out_cmember(out, "level", f->items[i].is_error ? "error" : "warning");
@@ -133,47 +114,39 @@ static void put_findings(struct peg__out *out, const struct turn_findings *f)
     peg__out_end_array(out);
 }
 
-static void put_verdict_object(const struct validate_turns *v, struct peg__buf *buf,
-                               const struct turn_file *file)
+/* `error`: why there is no verdict, or NULL. */
+static void put_verdict_object(struct peg__buf *buf, const struct turn_file *file,
+                               const struct turn_findings *f, const peg_error *error)
 {
     static const char *const rewrites[] = {[TURN_REWRITE_NOTHING] = "same",
                                            [TURN_REWRITE_LAYOUT] = "layout",
                                            [TURN_REWRITE_CONTENT] = "content"};
+    const peg_turn *turn = error ? NULL : file->turn;
+    const bool is_valid = !error && !f->n_errors;
     struct peg__out out = {.buf = buf};
 
-    put_verdict(&out, file->path, v->findings->n_errors ? "invalid" : "valid");
-    peg__out_key(&out, "blocks");
-    if (file->turn)
-        peg__out_integer(&out, (int64_t)peg_turn_len(file->turn));
-    else
-        peg__out_null(&out);
-    put_findings(&out, v->findings);
-    peg__out_key(&out, "rewrite");
-    if (file->turn)
-        peg__out_cstring(&out, rewrites[v->findings->rewrite]);
-    else
-        peg__out_null(&out);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
-}
-
-static void put_unusable_object(struct peg__buf *buf, const char *path, const peg_error *error)
-{
-    static const struct turn_findings none = {.n = 0};
-    struct peg__out out = {.buf = buf};
-
-    put_verdict(&out, path, "unusable");
-    peg__out_key(&out, "blocks");
-    peg__out_null(&out);
-    put_findings(&out, &none);
-    peg__out_key(&out, "rewrite");
-    peg__out_null(&out);
-    peg__out_key(&out, "error");
     peg__out_object(&out);
-    out_error_place(&out, error);
-    peg__out_end_object(&out);
-    peg__out_end_object(&out);
-    peg__buf_putc(buf, '\n');
+    cli_out_file(&out, file->path);
+    peg__out_cmember(&out, "verdict", error ? "unusable" : is_valid ? "valid" : "invalid");
+    cli_out_bool(&out, "valid", is_valid);
+    peg__out_key(&out, "blocks");
+    if (turn)
+        peg__out_integer(&out, (int64_t)peg_turn_len(turn));
+    else
+        peg__out_null(&out);
+    out_findings(&out, f);
+    peg__out_key(&out, "rewrite");
+    if (turn)
+        peg__out_cstring(&out, rewrites[f->rewrite]);
+    else
+        peg__out_null(&out);
+    if (error) {
+        peg__out_key(&out, "error");
+        peg__out_object(&out);
+        out_error_place(&out, error);
+        peg__out_end_object(&out);
+    }
+    cli_out_end_line(&out);
 }
 
 /* ---- verdicts --------------------------------------------------------------------------- */
@@ -193,22 +166,24 @@ static void report_verdict(struct validate_turns *v, const struct turn_file *fil
     if (v->is_quiet)
         return;
     if (v->as_json)
-        put_verdict_object(v, &out, file);
+        put_verdict_object(&out, file, v->findings, NULL);
     else
         put_verdict_text(v, &out, file);
     flush_verdict(&out);
 }
 
-static void report_unusable(struct validate_turns *v, const char *path, const peg_error *error)
+static void report_unusable(struct validate_turns *v, const struct turn_file *file,
+                            const peg_error *error)
 {
+    static const struct turn_findings none = {.n = 0};
     struct peg__buf out = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     v->has_unusable = true;
     if (!v->as_json || v->is_quiet) {
-        turn_complain(&v->common, path, error);
+        turn_complain(&v->common, file->path, error);
         return;
     }
-    put_unusable_object(&out, path, error);
+    put_verdict_object(&out, file, &none, error);
     flush_verdict(&out);
 }
 
@@ -227,7 +202,7 @@ static void validate_file(struct validate_turns *v, const char *path)
         status = turn_check(&file, v->findings, &error);
     }
     if (status)
-        report_unusable(v, path, &error);
+        report_unusable(v, &file, &error);
     else
         report_verdict(v, &file);
     turn_file_free(&file);

@@ -46,76 +46,58 @@ static void put_file_place(struct peg__buf *out, const struct validate_place *pl
         peg__buf_printf(out, ":%u", column);
 }
 
-static void put_member(struct peg__buf *out, const char *name, peg_str value)
+static void out_failure(struct peg__out *out, const peg_failure *failure)
 {
-    peg__buf_printf(out, "\"%s\":", name);
-    peg__json_write_string(value, out);
+    peg__out_object(out);
+    peg__out_member(out, "instance", failure->instance);
+    peg__out_member(out, "schema", failure->schema);
+    peg__out_member(out, "keyword", failure->keyword);
+    peg__out_member(out, "expected", failure->expected);
+    peg__out_member(out, "got", failure->got);
+    peg__out_member(out, "message", failure->message);
+    peg__out_end_object(out);
 }
 
-/* A file name may be any bytes; in JSON it has to be UTF-8. */
-static void put_file_member(struct peg__buf *out, const char *path)
+static void out_error(struct peg__out *out, const peg_error *error)
 {
-    const peg_str name = peg__str(path);
-    struct peg__buf clean = PEG__BUF(out->max);
-
-    if (peg__utf8_is_valid(name)) {
-        put_member(out, "file", name);
-        return;
-    }
-    for (size_t i = 0; i < name.len; i++) {
-        if ((unsigned char)name.ptr[i] < 0x80)
-            peg__buf_putc(&clean, name.ptr[i]);
-        else
-            peg__buf_puts(&clean, "\xEF\xBF\xBD"); /* U+FFFD */
-    }
-    put_member(out, "file", peg__buf_view(&clean));
-    peg__buf_free(&clean);
+    peg__out_key(out, "error");
+    peg__out_object(out);
+    peg__out_cmember(out, "code", error->code);
+    cli_out_integer(out, "line", error->line);
+    cli_out_integer(out, "column", error->column);
+    peg__out_cmember(out, "where", error->where);
+    peg__out_cmember(out, "message", error->message);
+    peg__out_end_object(out);
 }
 
-/* Opens the object of one instance, up to and without its failures. */
-static void put_object_head(struct peg__buf *out, const struct validate_place *place,
-                            const char *verdict)
+/* The object of one instance; the report is NULL unless it is invalid, the error if it is used. */
+static void put_object(struct validate *v, const struct validate_place *place, const char *verdict,
+                       const peg_report *report, const peg_error *error)
 {
-    peg__buf_putc(out, '{');
-    put_file_member(out, place->path);
+    struct peg__out out = {.buf = &v->out};
+
+    peg__out_object(&out);
+    cli_out_file(&out, place->path);
+    peg__out_key(&out, "line");
     if (place->line)
-        peg__buf_printf(out, ",\"line\":%llu", (unsigned long long)place->line);
+        peg__out_integer(&out, (int64_t)place->line);
     else
-        peg__buf_puts(out, ",\"line\":null");
-    peg__buf_printf(out, ",\"verdict\":\"%s\",\"valid\":%s,", verdict,
-                    strcmp(verdict, "valid") == 0 ? "true" : "false");
+        peg__out_null(&out);
+    peg__out_cmember(&out, "verdict", verdict);
+    cli_out_bool(&out, "valid", strcmp(verdict, "valid") == 0);
+    cli_out_array(&out, "failures");
+    for (size_t i = 0; report && i < peg_report_len(report); i++)
+        out_failure(&out, peg_report_at(report, i));
+    peg__out_end_array(&out);
+    cli_out_integer(&out, "more", report ? (int64_t)peg_report_more(report) : 0);
+    if (strcmp(verdict, "undecided") == 0)
+        peg__out_cmember(&out, "limit", peg_checker_reason(v->checker));
+    if (error)
+        out_error(&out, error);
+    cli_out_end_line(&out);
 }
 
 /* ---- invalid ---------------------------------------------------------------------- */
-
-static void put_failure_object(struct peg__buf *out, const peg_failure *failure)
-{
-    const struct {
-        const char *name;
-        peg_str value;
-    } members[] = {
-        {"instance", failure->instance}, {"schema", failure->schema}, {"keyword", failure->keyword},
-        {"expected", failure->expected}, {"got", failure->got},       {"message", failure->message},
-    };
-
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        peg__buf_putc(out, i ? ',' : '{');
-        put_member(out, members[i].name, members[i].value);
-    }
-    peg__buf_putc(out, '}');
-}
-
-static void put_invalid_object(struct validate *v, const struct validate_place *place)
-{
-    put_object_head(&v->out, place, "invalid");
-    peg__buf_puts(&v->out, "\"failures\":[");
-    for (size_t i = 0; i < peg_report_len(v->report); i++) {
-        if (i)
-            peg__buf_putc(&v->out, ',');
-        put_failure_object(&v->out, peg_report_at(v->report, i));
-    }
-    peg__buf_printf(&v->out, "],\"more\":%zu}\n", peg_report_more(v->report));
-}
 
 /* A JSON Pointer, or the URI of another document with one. */
 static void put_pointer(struct peg__buf *out, peg_str pointer)
@@ -158,7 +140,7 @@ static void report_invalid(struct validate *v, const struct validate_instance *i
     /* Its verdict is known; should memory end here, the report has what it found so far. */
     (void)peg_schema_report(v->schema, v->checker, instance->value, v->report);
     if (v->options->as_json)
-        put_invalid_object(v, &instance->place);
+        put_object(v, &instance->place, "invalid", v->report, NULL);
     else
         put_invalid_text(v, &instance->place);
     flush_out(v, stdout);
@@ -172,8 +154,7 @@ static void report_valid(struct validate *v, const struct validate_place *place)
     if (v->options->quiet)
         return;
     if (v->options->as_json) {
-        put_object_head(&v->out, place, "valid");
-        peg__buf_puts(&v->out, "\"failures\":[],\"more\":0}\n");
+        put_object(v, place, "valid", NULL, NULL);
     } else if (place->line == 0) { /* of lines, only the sum is printed */
         put_file_place(&v->out, place, 0, 0);
         peg__buf_printf(&v->out, ": %svalid%s\n", v->style->good, v->style->off);
@@ -198,23 +179,6 @@ void validate_print_lines(struct validate *v, const char *path, uint64_t n, uint
 
 /* ---- undecided and unusable --------------------------------------------------------- */
 
-static void put_error_object(struct validate *v, const struct validate_place *place,
-                             const char *verdict, const peg_error *error)
-{
-    put_object_head(&v->out, place, verdict);
-    peg__buf_puts(&v->out, "\"failures\":[],\"more\":0,");
-    if (strcmp(verdict, "undecided") == 0)
-        peg__buf_printf(&v->out, "\"limit\":\"%s\",", peg_checker_reason(v->checker));
-    peg__buf_puts(&v->out, "\"error\":{");
-    put_member(&v->out, "code", peg__str(error->code));
-    peg__buf_printf(&v->out, ",\"line\":%u,\"column\":%u,", error->line, error->column);
-    put_member(&v->out, "where", peg__str(error->where));
-    peg__buf_putc(&v->out, ',');
-    put_member(&v->out, "message", peg__str(error->message));
-    peg__buf_puts(&v->out, "}}\n");
-    flush_out(v, stdout);
-}
-
 static void put_error_text(struct validate *v, const struct validate_place *place,
                            const char *verdict, const peg_error *error)
 {
@@ -232,10 +196,12 @@ static void report_error(struct validate *v, const struct validate_place *place,
                          const char *verdict, const peg_error *error)
 {
     v->n_unusable++;
-    if (v->options->as_json && !v->options->quiet)
-        put_error_object(v, place, verdict, error);
-    else
+    if (v->options->as_json && !v->options->quiet) {
+        put_object(v, place, verdict, NULL, error);
+        flush_out(v, stdout);
+    } else {
         put_error_text(v, place, verdict, error);
+    }
 }
 
 void validate_unusable_schema(struct validate *v, const struct validate_place *place,

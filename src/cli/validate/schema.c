@@ -194,9 +194,7 @@ static void warn_of_typo(const peg_json *key, const char *keyword, void *user)
     peg__buf_printf(&line, "pegboard: %s: warning: at ", cli_file_label(v->options->schema_path));
     peg__json_pointer_to(peg_schema_source(v->schema), key, &line);
     peg__buf_printf(&line, ": this is no keyword and is ignored; did you mean '%s'?", keyword);
-    if (!line.status)
-        fprintf(stderr, "%s\n", line.ptr);
-    peg__buf_free(&line);
+    cli_print_line(&line);
 }
 
 peg_status validate_load_schema(struct validate *v)

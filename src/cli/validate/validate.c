@@ -23,10 +23,7 @@ enum option_id {
 };
 
 #define VALIDATE_FLAG(letter, option, member, text)                                                \
-    {                                                                                              \
-        0, letter, option, NULL, text, .kind = CLI_FLAG,                                           \
-                                       .at = offsetof(struct validate_options, member)             \
-    }
+    CLI_OPTION_FLAG(struct validate_options, member, letter, option, text)
 
 static const struct cli_option option_table[] = {
     VALIDATE_FLAG('q', "quiet", quiet, "print no verdicts, only set the exit status"),
