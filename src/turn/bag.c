@@ -192,11 +192,10 @@ static size_t depth_of(const peg_json *value)
     return deepest;
 }
 
-static peg_status too_large(peg_error *reterr, peg_str id, const char *what, const char *limit,
-                            int max)
+static peg_status too_large(peg_error *reterr, peg_str id, const char *what, int max)
 {
-    return peg__fail(reterr, PEG_ELIMIT, "E_BAG_TOO_LARGE", "'%.*s': %s, at most %d (%s)",
-                     (int)(id.len < 80 ? id.len : 80), id.ptr, what, max, limit);
+    return peg__fail(reterr, PEG_ELIMIT, "E_BAG_TOO_LARGE", "'%.*s': %s, at most %d",
+                     (int)(id.len < 80 ? id.len : 80), id.ptr, what, max);
 }
 
 /* A list of a thousand tools is put on every turn that is run with them: it is walked once. */
@@ -214,8 +213,7 @@ static unsigned depth_once(struct peg__shared *value)
 static peg_status check_value_size(peg_str id, struct peg__shared *value, peg_error *reterr)
 {
     if (depth_once(value) > PEG_LIMIT_BAG_DEPTH)
-        return too_large(reterr, id, "the value nests too deep", "PEG_LIMIT_BAG_DEPTH",
-                         PEG_LIMIT_BAG_DEPTH);
+        return too_large(reterr, id, "the value nests too deep", PEG_LIMIT_BAG_DEPTH);
     return PEG_OK;
 }
 
@@ -224,13 +222,13 @@ static peg_status check_size(const struct entry *entries, size_t n, peg_error *r
     size_t n_bytes = 0;
 
     if (n > PEG_LIMIT_BAG_KEYS)
-        return too_large(reterr, entries[n - 1].id, "a bag has no room for so many keys",
-                         "PEG_LIMIT_BAG_KEYS", PEG_LIMIT_BAG_KEYS);
+        return too_large(reterr, entries[n - 1].id, "the bag has too many keys",
+                         PEG_LIMIT_BAG_KEYS);
     for (size_t i = 0; i < n; i++) {
         n_bytes += peg_json_doc_bytes(entries[i].value->doc);
         if (n_bytes > PEG_LIMIT_BAG_BYTES)
-            return too_large(reterr, entries[i].id, "a bag has no room for so many bytes",
-                             "PEG_LIMIT_BAG_BYTES", PEG_LIMIT_BAG_BYTES);
+            return too_large(reterr, entries[i].id, "the bag has too many bytes",
+                             PEG_LIMIT_BAG_BYTES);
     }
     return PEG_OK;
 }
@@ -283,7 +281,7 @@ static peg_status replace(const peg_bag *bag, const peg_key *key, struct peg__sh
 peg_status peg__bag_with_shared(peg_bag *bag, const peg_key *key, struct peg__shared *shared,
                                 peg_bag **ret_bag, peg_error *reterr)
 {
-    /* What could not be read back is refused here, while there is somebody to hear of it. */
+    /* Refused here, where the caller gets the error, rather than when it is read back. */
     const peg_status status = check_value_size(peg__str(key->id), shared, reterr);
 
     return status ? status : replace(bag, key, shared, ret_bag, reterr);
@@ -413,7 +411,7 @@ static peg_status read_member(const peg_json *key, bool is_strict, struct entry 
     peg_status status;
 
     if (id.len > PEG_LIMIT_FOREIGN_KEY_BYTES)
-        return fail_member(id, "the key is longer than PEG_LIMIT_FOREIGN_KEY_BYTES (1024)", reterr);
+        return fail_member(id, "the key is longer than 1024 bytes", reterr);
     if (is_strict && !peg__key_id_is_canonical(id))
         return fail_member(id, "is no key: write namespace.slug@vN", reterr);
     *ret_entry = (struct entry){.id = id};

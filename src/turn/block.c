@@ -2,7 +2,7 @@
 
 /*
  * A block is one allocation: the struct, its references to media, and behind them its strings,
- * each with a NUL that nobody has to use.
+ * each with a NUL.
  */
 
 #include <stdatomic.h>
@@ -80,14 +80,14 @@ static peg_status refuse(peg_error *reterr, const char *where, const char *why)
     return PEG_EINVAL;
 }
 
-static peg_status too_large(peg_error *reterr, const char *where, const char *limit, size_t max)
+static peg_status too_large(peg_error *reterr, const char *where, size_t max, const char *unit)
 {
-    peg__fail(reterr, PEG_ELIMIT, "E_BLOCK_TOO_LARGE", "%s: more than %zu (%s)", where, max, limit);
+    peg__fail(reterr, PEG_ELIMIT, "E_BLOCK_TOO_LARGE", "%s: more than %zu%s", where, max, unit);
     peg__error_where(reterr, peg__str(where));
     return PEG_ELIMIT;
 }
 
-/* What a kind does not use must be empty: a field that nobody reads was meant for something. */
+/* A field that the kind does not use must be empty: setting it is a mistake. */
 static peg_status check_unused(const peg_block_def *def, peg_error *reterr)
 {
     const struct {
@@ -118,8 +118,8 @@ static peg_status check_unused(const peg_block_def *def, peg_error *reterr)
     return PEG_OK;
 }
 
-/* Everything but the arguments, which may be as broken as the model made them: whoever parses
- * them says so to the model. */
+/* Everything but the arguments, which may be as broken as the model made them: the
+ * model gets the error when they are parsed. */
 static peg_status check_strings(const peg_block_def *def, peg_error *reterr)
 {
     const struct {
@@ -132,20 +132,19 @@ static peg_status check_strings(const peg_block_def *def, peg_error *reterr)
     size_t n_bytes = def->args.len;
 
     if (def->id.len > PEG_LIMIT_BLOCK_ID_BYTES)
-        return too_large(reterr, "/id", "PEG_LIMIT_BLOCK_ID_BYTES", PEG_LIMIT_BLOCK_ID_BYTES);
+        return too_large(reterr, "/id", PEG_LIMIT_BLOCK_ID_BYTES, " bytes");
     if (def->call_id.len > PEG_LIMIT_CALL_ID_BYTES)
-        return too_large(reterr, "/call_id", "PEG_LIMIT_CALL_ID_BYTES", PEG_LIMIT_CALL_ID_BYTES);
+        return too_large(reterr, "/call_id", PEG_LIMIT_CALL_ID_BYTES, " bytes");
     if (def->type.len > PEG_LIMIT_NAME_BYTES)
-        return too_large(reterr, "/type", "PEG_LIMIT_NAME_BYTES", PEG_LIMIT_NAME_BYTES);
+        return too_large(reterr, "/type", PEG_LIMIT_NAME_BYTES, " bytes");
     if (def->args.len > PEG_LIMIT_BLOCK_BYTES)
-        return too_large(reterr, "/args", "PEG_LIMIT_BLOCK_BYTES", PEG_LIMIT_BLOCK_BYTES);
+        return too_large(reterr, "/args", PEG_LIMIT_BLOCK_BYTES, " bytes");
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (fields[i].s.len > PEG_LIMIT_BLOCK_BYTES - n_bytes)
-            return too_large(reterr, fields[i].where, "PEG_LIMIT_BLOCK_BYTES",
-                             PEG_LIMIT_BLOCK_BYTES);
+            return too_large(reterr, fields[i].where, PEG_LIMIT_BLOCK_BYTES, " bytes in all");
         n_bytes += fields[i].s.len;
         if (!peg__utf8_is_valid(fields[i].s))
-            return refuse(reterr, fields[i].where, "these bytes are no UTF-8");
+            return refuse(reterr, fields[i].where, "must be UTF-8");
     }
     return PEG_OK;
 }
@@ -153,7 +152,7 @@ static peg_status check_strings(const peg_block_def *def, peg_error *reterr)
 static peg_status check_media(const peg_block_def *def, peg_error *reterr)
 {
     if (def->n_media > PEG_LIMIT_BLOCK_MEDIA)
-        return too_large(reterr, "/media", "PEG_LIMIT_BLOCK_MEDIA", PEG_LIMIT_BLOCK_MEDIA);
+        return too_large(reterr, "/media", PEG_LIMIT_BLOCK_MEDIA, " items");
     if (def->n_media && !def->media)
         return refuse(reterr, "/media", "n_media is set but media is NULL");
     for (size_t i = 0; i < def->n_media; i++) {
@@ -167,7 +166,7 @@ static peg_status check_media(const peg_block_def *def, peg_error *reterr)
     return PEG_OK;
 }
 
-/* What the kind cannot be without. */
+/* Fields that the kind requires. */
 static peg_status check_needed(const peg_block_def *def, peg_error *reterr)
 {
     const bool has_content = def->text.len || def->n_media || def->artifact;
@@ -190,9 +189,9 @@ static peg_status check_needed(const peg_block_def *def, peg_error *reterr)
         break;
     }
     if (!def->type.len)
-        return refuse(reterr, "/type", "is required: say what it is, such as 'memory'");
+        return refuse(reterr, "/type", "is required, such as 'memory'");
     if (has_content && def->tier == PEG_TIER_UNSET)
-        return refuse(reterr, "/tier", "is required: say whose words these are");
+        return refuse(reterr, "/tier", "is required: how far is the author trusted?");
     return PEG_OK;
 }
 
@@ -204,7 +203,7 @@ static peg_status check_payload(const peg_block_def *def, peg_error *reterr)
     if (!def->payload)
         return PEG_OK;
     if (def->payload->kind != PEG_JSON_OBJECT)
-        return refuse(reterr, "/payload", "is no JSON object");
+        return refuse(reterr, "/payload", "must be a JSON object");
     name = peg__payload_reserved(def->kind, def->payload);
     if (name) {
         peg__fail(reterr, PEG_EINVAL, "E_INVALID_BLOCK",

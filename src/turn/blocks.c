@@ -2,10 +2,10 @@
 
 /*
  * An array of references and, beside it, one hash table over all names of all blocks: open
- * addressing, linear probing, a slot holds a part of the hash and says which name of which block
+ * addressing, linear probing, a slot holds a part of the hash and which name of which block
  * it is. Names are not copied; the block has them.
  *
- * A name that several blocks share has one slot, for the one that peg__blocks_find() is to tell;
+ * A name that several blocks share has one slot, for the one that peg__blocks_find() returns;
  * when that goes, the next is looked for. So what shares a name costs nothing while it is added.
  * Removing a block moves those behind it, in the array and in the slots: linear, and rare.
  */
@@ -114,7 +114,7 @@ static struct slot *free_slot(struct slot *slots, size_t n_slots, uint32_t hash)
     return &slots[i];
 }
 
-/* Is block i the one to tell of two that share a name? */
+/* Is block i the one to return of two that share a name? */
 static bool goes_before(const struct peg__blocks *list, enum peg__block_name which, size_t i,
                         size_t other)
 {
@@ -189,7 +189,7 @@ static void release_names(struct peg__blocks *list, size_t i)
         release_name(list, i, (enum peg__block_name)which);
 }
 
-/* ---- room ----------------------------------------------------------------------- */
+/* ---- capacity ------------------------------------------------------------------- */
 
 static void list_free(struct peg__blocks *list)
 {
@@ -220,7 +220,7 @@ static bool has_slots_for(size_t n_names, size_t n_slots)
     return (n_names + N_NAMES) * 3 <= n_slots * 2;
 }
 
-/* A table without removed names that has room for one block more; NULL when out of memory. */
+/* A table without removed names with capacity for one block more; NULL when out of memory. */
 static struct slot *copy_slots(const struct peg__blocks *list, size_t *ret_n_slots)
 {
     size_t n_slots = MIN_SLOTS;
@@ -242,7 +242,7 @@ static struct slot *copy_slots(const struct peg__blocks *list, size_t *ret_n_slo
     return slots;
 }
 
-/* Another list of the same blocks with room for one more; NULL when out of memory. */
+/* Another list of the same blocks with capacity for one more; NULL when out of memory. */
 static struct peg__blocks *copy_list(const struct peg__blocks *list)
 {
     const size_t capacity = list->n + list->n / 2 + MIN_BLOCKS;
@@ -289,7 +289,7 @@ peg_status peg__blocks_reserve(struct peg__blocks **list)
 {
     struct peg__blocks *copy;
 
-    /* One reference is the caller's: nobody else can make it two. */
+    /* One reference is the caller's: no other thread can make it two. */
     if (*list && atomic_load_explicit(&(*list)->n_refs, memory_order_acquire) == 1)
         return grow(*list);
     if (*list)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The definitions that a turn holds: what its engine offers, and what a turn from a file still
- * knows about its tools when nobody is there to run them. */
+ * knows about its tools without a registry to run them. */
 
 #include "turn/turn.h"
 
@@ -160,7 +160,7 @@ static peg_status differ(peg_str name, const char *how, peg_error *reterr)
                      (int)(name.len < 80 ? name.len : 80), name.ptr, how);
 }
 
-/* Members that say what the tool is for a model; hints may change. */
+/* The members that a model sees; hints may change. */
 static bool is_same(const peg_json *a, const peg_json *b)
 {
     static const char *const members[] = {"description", "parameters", "version", NULL};

@@ -17,7 +17,7 @@ bool peg__host_is_silent(const peg_error *error)
 }
 
 peg_status peg__host_failed(peg_status status, const peg_error *error, const char *code,
-                            const char *who, peg_error *reterr)
+                            const char *subject, peg_error *reterr)
 {
     peg_error whole = *error;
 
@@ -36,7 +36,7 @@ peg_status peg__host_failed(peg_status status, const peg_error *error, const cha
         *reterr = whole;
     else
         peg__fail(reterr, status, whole.code,
-                  "%s failed (%s) without a word: have it fill in its error", who,
+                  "%s failed (%s) without a message: have it fill in its error", subject,
                   peg_status_name(status));
     return status;
 }

@@ -245,10 +245,10 @@ static bool read_count(const peg_json *value, int *into)
     return true;
 }
 
-static bool read_word(const peg_json *value, const char *const *words, unsigned *ret_i)
+static bool read_choice(const peg_json *value, const char *const *names, unsigned *ret_i)
 {
-    for (unsigned i = 0; words[i] && value->kind == PEG_JSON_STRING; i++) {
-        if (!peg__str_is(peg_json_str(value), words[i]))
+    for (unsigned i = 0; names[i] && value->kind == PEG_JSON_STRING; i++) {
+        if (!peg__str_is(peg_json_str(value), names[i]))
             continue;
         *ret_i = i;
         return true;
@@ -279,7 +279,7 @@ static peg_status read_setting(const struct member *member, const peg_json *valu
                                peg_tool_config *config, peg_error *reterr)
 {
     void *into = (char *)config + member->offset;
-    unsigned word;
+    unsigned chosen;
 
     switch (member->kind) {
     case SWITCH:
@@ -288,14 +288,14 @@ static peg_status read_setting(const struct member *member, const peg_json *valu
         *(bool *)into = peg_json_is_true(value);
         return PEG_OK;
     case CHOICE:
-        if (!read_word(value, choices, &word))
+        if (!read_choice(value, choices, &chosen))
             return refuse_member(member->where, "has to be auto, none or required", reterr);
-        config->choice = (peg_tool_choice)word;
+        config->choice = (peg_tool_choice)chosen;
         return PEG_OK;
     case HANDLING:
-        if (!read_word(value, handlings, &word))
+        if (!read_choice(value, handlings, &chosen))
             return refuse_member(member->where, "has to be continue, abort or retry", reterr);
-        config->errors = (peg_error_handling)word;
+        config->errors = (peg_error_handling)chosen;
         return PEG_OK;
     case COUNT:
     case COUNT_IF_SET:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each change goes through the same four steps: may it be, room, the storage, done. Only the last
+ * Each change goes through the same four steps: check, reserve, storage, apply. Only the last
  * can be seen, and it cannot fail.
  */
 
@@ -313,8 +313,8 @@ peg_status peg__turn_check_busy(const peg_turn *turn, peg_error *reterr)
 {
     if (turn->is_storing)
         return peg__fail(reterr, PEG_ESTATE, "E_TURN_BUSY",
-                         "the storage is being told of another change: change the turn after "
-                         "its function has returned");
+                         "the storage handles another change: change the turn after its function "
+                         "has returned");
     return peg__turn_check_lent(turn, reterr);
 }
 
@@ -393,8 +393,7 @@ static peg_status check_new(const peg_turn *turn, const peg_block *block, peg_er
                          SHOWN(id));
     if (peg_turn_len(turn) >= PEG_LIMIT_TURN_BLOCKS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
-                         "the turn has %d blocks already (PEG_LIMIT_TURN_BLOCKS): begin another",
-                         PEG_LIMIT_TURN_BLOCKS);
+                         "the turn has %d blocks already: begin another", PEG_LIMIT_TURN_BLOCKS);
     return PEG_OK;
 }
 

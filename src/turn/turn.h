@@ -14,8 +14,8 @@
 #include "json/json.h"
 
 /*
- * Errors of a host's callbacks. A callback may fail without a word, or with half an error; what
- * goes on from here is whole.
+ * Errors of a host's callbacks. A callback may fail without a message, or with half an error;
+ * peg__host_failed() completes it.
  *
  *   peg_error error = PEG__HOST_ERROR;
  *   status = storage->store(user, ctx, block, &error);
@@ -31,10 +31,10 @@
 /* Did the callback leave it as it was? */
 bool peg__host_is_silent(const peg_error *error);
 
-/* Returns status, with the callback's error in *reterr (may be NULL, may be `error` itself). Where
- * that says nothing, `code` and a sentence about `who`. */
+/* Returns status, with the callback's error in *reterr (may be NULL, may be `error` itself). An
+ * empty one gets `code` and a sentence about `subject`. */
 peg_status peg__host_failed(peg_status status, const peg_error *error, const char *code,
-                            const char *who, peg_error *reterr);
+                            const char *subject, peg_error *reterr);
 
 /* Bags from files and to files, and documents that several things hold. */
 
@@ -54,13 +54,13 @@ struct peg__shared *peg__bag_shared(const peg_bag *bag, const peg_key *key);
 /* "data", "metadata", "block metadata"; static. */
 const char *peg__bag_kind_name(peg_bag_kind kind);
 
-/* What a block has that only readers and writers of files know. */
+/* Parts of a block that only readers and writers of files know. */
 
 struct peg__block_origin {
     /* The members of the block in its file that we do not read, as an object: unknown ones, and
      * "kind" and "role" where they are not what we would write. Copied; NULL: none. */
     const peg_json *members;
-    bool has_no_time; /* created_ms 0 means that the file does not say */
+    bool has_no_time; /* created_ms 0 means that the file has none */
 };
 
 /* As peg_block_new(); names that pegboard uses may stand in the payload of a block with a foreign
@@ -75,9 +75,8 @@ const peg_json *peg__block_members(const peg_block *block);
  * what may stand in it: that is the business of turn.c and storage_memory.c.
  *
  * NULL is the empty list. Reference counted; lists that share may be used from several threads, a
- * pointer to one by one thread at a time. Changing takes two steps, so that somebody can be asked
- * in between: peg__blocks_reserve() may fail and changes nothing that can be seen, what follows
- * cannot fail.
+ * pointer to one by one thread at a time. Changing takes two steps, with the storage in
+ * between: peg__blocks_reserve() may fail and has no visible effect, the change itself cannot fail.
  */
 
 struct peg__blocks;
@@ -106,7 +105,7 @@ size_t peg__blocks_find_other(const struct peg__blocks *list, enum peg__block_na
 /* "" if the block has no such name; borrowed from the block. */
 peg_str peg__block_name(const peg_block *block, enum peg__block_name which);
 
-/* Makes *list the caller's alone, with room for one block more or another one in its place. */
+/* Makes *list the caller's alone, with capacity for one block more or another one in its place. */
 peg_status peg__blocks_reserve(struct peg__blocks **list) PEG_MUST_USE;
 /* After peg__blocks_reserve(). These take a reference of their own. */
 void peg__blocks_insert(struct peg__blocks *list, size_t i,
@@ -125,8 +124,8 @@ struct peg_turn {
     peg_str id; /* first_id or other_id; NUL-terminated */
     peg_bag *data;
     peg_bag *metadata;
-    struct peg__shared *members; /* of its file, that nobody here knows: an object; NULL: none */
-    const peg_storage *storage;  /* borrowed; NULL: nobody is told */
+    struct peg__shared *members; /* unknown ones of its file: an object; NULL: none */
+    const peg_storage *storage;  /* borrowed; NULL: none */
     peg_ctx *ctx;                /* borrowed; what the storage is called with */
     bool is_storing;             /* the storage is being asked: the turn may not be changed */
     bool is_lent;                /* a dispatch works on a copy and will replace the blocks */

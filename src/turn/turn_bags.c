@@ -22,8 +22,7 @@ peg_status peg_turn_set_id(peg_turn *turn, peg_str id, peg_error *reterr)
         return status;
     if (id.len > PEG_LIMIT_ID_BYTES || !peg__utf8_is_valid(id))
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
-                         "the id of a turn has at most %d bytes of UTF-8 (PEG_LIMIT_ID_BYTES)",
-                         PEG_LIMIT_ID_BYTES);
+                         "the id of a turn has at most %d bytes of UTF-8", PEG_LIMIT_ID_BYTES);
     copy = peg__alloc(id.len + 1);
     if (!copy)
         return peg__fail_nomem(reterr);

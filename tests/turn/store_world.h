@@ -83,7 +83,7 @@ static inline _Noreturn void child_end(int number, int verdict)
         pause();
 }
 
-/* What a child said before its end. */
+/* What a child wrote before its end. */
 static inline int child_wait(int number, pid_t child)
 {
     int status = 0;

@@ -298,7 +298,7 @@ TEST(a_value_that_nests_too_deep_to_be_read_back_is_refused)
 
     CHECK_INT(set(turn, &any, fits, NULL), PEG_OK);
     CHECK_INT(set(turn, &any, deep, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_BAG_DEPTH"));
+    CHECK(strstr(error.message, "nests too deep"));
     CHECK(holds(turn, &any, fits));
     free(fits);
     free(deep);
@@ -316,7 +316,7 @@ TEST(a_bag_has_a_limit_of_keys)
         snprintf(id, sizeof(id), "test.k%d@v1", i);
         CHECK_INT(set(turn, &key, "1", &error), i < PEG_LIMIT_BAG_KEYS ? PEG_OK : PEG_ELIMIT);
     }
-    CHECK(strstr(error.message, "PEG_LIMIT_BAG_KEYS"));
+    CHECK(strstr(error.message, "too many keys"));
     CHECK_INT(peg_bag_len(peg_turn_data(turn)), PEG_LIMIT_BAG_KEYS);
 }
 
@@ -349,7 +349,7 @@ TEST(a_bag_holds_so_many_bytes_and_no_more)
     CHECK_INT(peg_turn_new(&turn, NULL), PEG_OK);
     CHECK_INT(peg_turn_set_string(turn, &one, (peg_str){text, len}, &error), PEG_OK);
     CHECK_INT(peg_turn_set_string(turn, &two, (peg_str){text, len}, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_BAG_BYTES"));
+    CHECK(strstr(error.message, "too many bytes"));
     CHECK_INT(peg_bag_len(peg_turn_data(turn)), 1);
     peg_turn_free(turn);
     free(text);

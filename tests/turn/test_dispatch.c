@@ -75,7 +75,7 @@ static void hear_iterations(const peg_event *event, void *user)
     note(user, "%s%d ", peg_event_name(event->kind), event->ids.iteration);
 }
 
-static peg_status tell_iteration(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status note_iteration(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     (void)reterr;
     note(stage, "%d ", peg_ctx_ids(peg_dispatch_ctx(dispatch))->iteration);
@@ -88,7 +88,7 @@ TEST(contexts_and_events_carry_the_number_of_their_iteration)
     struct stage s;
 
     opened(&s)->script[0] = "call c1 nope {}";
-    s.act = tell_iteration;
+    s.act = note_iteration;
     s.config.on_event = hear_iterations;
     CHECK_INT(stage_run(&s), PEG_OK);
 
@@ -183,7 +183,7 @@ TEST(a_call_that_a_middleware_adds_is_run_before_the_model_is_asked)
     }
 }
 
-/* Takes the oldest call and its result out of the turn, as somebody would who keeps prompts short.
+/* Takes the oldest call and its result out of the turn, as a host does that keeps prompts short.
  */
 static peg_status forget_oldest(peg_dispatch *dispatch, peg_middleware_next *next, void *user,
                                 peg_error *reterr)

@@ -485,7 +485,8 @@ TEST(more_calls_at_once_than_the_pool_has_threads_wait_for_one)
     stage_close(&s);
 }
 
-/* One runs until the other's refusal is told, one waits in the queue, the others are refused. */
+/* One runs until the other's refusal is reported, one waits in the queue, the others are refused.
+ */
 static void wait_for_refusal(peg_call *call, const peg_json *args, void *user)
 {
     struct stage *s = user;

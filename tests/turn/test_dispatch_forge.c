@@ -102,7 +102,7 @@ TEST(a_hosts_tool_with_the_name_of_a_query_stays_and_a_warning_says_so)
     stage_close(&s);
 }
 
-/* An engine that notes which queries the handle of the first result tells of. */
+/* An engine that notes which queries the handle of the first result lists. */
 static peg_status read_handle(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_render_options options = {PEG_RENDER_OPTIONS_INIT, .inline_below = -1,
@@ -138,12 +138,12 @@ TEST(a_query_that_gave_way_to_a_hosts_tool_is_not_told_by_the_handle)
         bool is_there;
         bool is_ephemeral;
         bool is_hidden;
-        const char *told;
+        const char *expected;
     } cases[] = {
-        {.told = "head 1, all 7"},
-        {.is_there = true, .told = "head 0, all 6"},
-        {.is_there = true, .is_ephemeral = true, .told = "head 0, all 6"},
-        {.is_there = true, .is_hidden = true, .told = "head 0, all 6"},
+        {.expected = "head 1, all 7"},
+        {.is_there = true, .expected = "head 0, all 6"},
+        {.is_there = true, .is_ephemeral = true, .expected = "head 0, all 6"},
+        {.is_there = true, .is_hidden = true, .expected = "head 0, all 6"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -160,7 +160,7 @@ TEST(a_query_that_gave_way_to_a_hosts_tool_is_not_told_by_the_handle)
         s.input[0] = (peg_dispatch_middleware){hide_head, &is_hidden};
         CHECK_INT(stage_run(&s), PEG_OK);
 
-        CHECK_STR(peg__str(s.seen), cases[i].told);
+        CHECK_STR(peg__str(s.seen), cases[i].expected);
         stage_close(&s);
     }
 }

@@ -2,7 +2,8 @@
 
 /*
  * What must not happen to calls whose outcome is not known: to be run twice because a mark was
- * lost, is damaged, or was not looked at; and what a run does that is ended by whoever keeps it.
+ * lost, is damaged, or was not looked at; and what a run does that is ended by its snapshot
+ * function.
  */
 
 #include "../t.h"
@@ -24,7 +25,7 @@ static void leave_call(peg_turn *turn, const char *id, const char *tool)
     peg_block_unref(block);
 }
 
-/* As a file has it: nobody looks at its type. */
+/* As a file has it: its type is not checked. */
 static void mark(peg_turn *turn, const char *json)
 {
     const peg_key key = {
@@ -81,7 +82,7 @@ static peg_status only_run(peg_dispatch *dispatch, void *user, peg_error *reterr
     return status;
 }
 
-/* Nobody settles what was left before it: running the calls has to look at the marks. */
+/* Nothing settles the calls left before it: running the calls has to check the marks. */
 TEST(an_executor_of_the_hosts_does_not_run_twice_what_had_begun)
 {
     static const struct {
@@ -151,7 +152,7 @@ static peg_status ack_first(struct stage *stage, peg_dispatch *dispatch, peg_err
     return status ? status : peg_dispatch_run_calls(dispatch, NULL, reterr);
 }
 
-/* Who subscribed to the ack was told already. */
+/* The subscribers of the ack were notified already. */
 TEST(a_dispatch_that_was_acked_ends_with_the_ack_though_a_call_fails_afterwards)
 {
     struct stage s;
@@ -208,7 +209,7 @@ static peg_status note_last(peg_ctx *ctx, const peg_turn *turn, peg_phase phase,
 }
 
 /* Two run at once. The first one's result cannot be kept; what is kept when the second one ends
- * must still say that the first had begun: whoever resumes would run it again. */
+ * must still have the mark of the first: resuming would run it again. */
 TEST(a_call_whose_result_was_lost_stays_marked_when_others_end)
 {
     struct stage s;
@@ -232,7 +233,7 @@ TEST(a_call_whose_result_was_lost_stays_marked_when_others_end)
     peg_pool_unref(pool);
 }
 
-/* ---- ended by whoever keeps the turn -----------------------------------------------------------
+/* ---- ended by the snapshot function ------------------------------------------------------------
  */
 
 struct ending {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What an executor tells, and what it asks of the storage. */
+/* Reports of an executor, and its requests to the storage. */
 
 #include "fixture.h"
 
-/* ---- telling -------------------------------------------------------------------- */
+/* ---- reports -------------------------------------------------------------------- */
 
-static peg_status tell(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status report_all(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_json payload = {.kind = PEG_JSON_BOOL, .u.truth = 1};
     peg_error error;
@@ -48,17 +48,17 @@ TEST(an_executor_can_tell_messages_that_grow_and_log)
 {
     struct stage s;
 
-    opened(&s)->act = tell;
+    opened(&s)->act = report_all;
     s.config.on_event = hear_streams;
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_STR(peg__str(s.seen), "(info retry: second try 0 0)(error retry: third try 0 1)"
                                 "[he|he|0][hello|llo|1]{hm}");
-    CHECK_INT(peg_turn_len(s.turn), 1); /* telling stores nothing */
+    CHECK_INT(peg_turn_len(s.turn), 1); /* reporting stores nothing */
     stage_close(&s);
 }
 
-static peg_status tell_usage(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status report_usage(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     peg_json_doc *usage = NULL;
 
@@ -84,7 +84,7 @@ TEST(an_executor_can_tell_what_the_model_used)
 {
     struct stage s;
 
-    opened(&s)->act = tell_usage;
+    opened(&s)->act = report_usage;
     s.script[0] = "call c1 echo {}";
     s.config.on_event = hear_usage;
     CHECK_INT(stage_run(&s), PEG_OK);
@@ -93,7 +93,7 @@ TEST(an_executor_can_tell_what_the_model_used)
     stage_close(&s);
 }
 
-static peg_status tell_call(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status report_call(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     const peg_str id = peg_cstr("theirs");
     const peg_record_def def = {PEG_RECORD_DEF_INIT, .call_id = id, .tool = peg_cstr("search"),
@@ -122,7 +122,7 @@ TEST(an_executor_can_tell_of_calls_that_it_runs_in_its_own_way)
 {
     struct stage s;
 
-    opened(&s)->act = tell_call;
+    opened(&s)->act = report_call;
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_CONTAINS(peg__str(s.log), "tool_call(theirs,announced) tool_call(theirs,complete) ");

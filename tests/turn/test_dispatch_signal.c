@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Signals: ack, nack, who hears of them, and the ephemeral tools that go with an ack. */
+/* Signals: ack, nack, their subscribers, and the ephemeral tools that go with an ack. */
 
 #include "fixture.h"
 
@@ -76,11 +76,11 @@ TEST(a_nack_with_half_an_error_is_a_whole_one)
     CHECK_INT(s.outcome.error.status, PEG_EHOST);
     CHECK_STR(peg__str(s.outcome.error.code), "E_NACK");
     CHECK_STR(peg__str(s.outcome.error.cause), "");
-    CHECK_CONTAINS(peg__str(s.outcome.error.message), "without a word");
+    CHECK_CONTAINS(peg__str(s.outcome.error.message), "without a message");
     stage_close(&s);
 }
 
-/* ---- who hears of an ack -------------------------------------------------------- */
+/* ---- subscribers of an ack ------------------------------------------------------ */
 
 static peg_status first(void *user)
 {
@@ -242,7 +242,7 @@ static peg_status ephemeral_at_turn(peg_turn_scope *scope, peg_middleware_next *
     return peg_middleware_run_next(next, reterr);
 }
 
-static peg_status tell_brief(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status report_brief(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     (void)reterr;
     note(stage, "%d ", peg_registry_has(peg_dispatch_registry(dispatch), peg_cstr("brief")));
@@ -253,7 +253,7 @@ TEST(a_hosts_ephemeral_tool_lives_through_every_iteration_in_spite_of_forging)
 {
     struct stage s;
 
-    opened(&s)->act = tell_brief;
+    opened(&s)->act = report_brief;
     s.script[0] = "call c1 echo {}";
     s.script[1] = "call c2 echo {}";
     s.turn_input[0] = (peg_turn_middleware){ephemeral_at_turn, &s};

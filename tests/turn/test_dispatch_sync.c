@@ -2,7 +2,7 @@
 
 /*
  * What a turn says before its model is asked: settings no larger than a file may have them, no
- * tools that nobody can see; and how far a run goes that is ended between its parts.
+ * tools that are not visible; and how far a run goes that is ended between its parts.
  */
 
 #include "../t.h"
@@ -93,7 +93,7 @@ TEST(a_registry_that_shows_no_tools_leaves_none_on_the_turn)
     stage_close(&s);
 }
 
-/* A store would keep it, and nobody could load it again. */
+/* A store would keep it, and could not load it again. */
 TEST(definitions_that_no_file_could_hold_fail_the_run_before_the_model_is_asked)
 {
     char examples[2 * PEG_LIMIT_BAG_DEPTH + 16] = "[{\"x\":";
@@ -206,7 +206,7 @@ TEST(a_run_that_is_aborted_among_its_calls_does_not_say_that_all_are_answered)
     stage_close(&ending.stage);
 }
 
-/* Those beyond max_calls are not refused any more: nobody will see it. */
+/* Those beyond max_calls are not refused any more: the refusal would not be used. */
 TEST(a_run_that_is_nacked_among_its_calls_tells_of_no_limit)
 {
     struct ending ending;

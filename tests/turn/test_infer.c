@@ -132,7 +132,7 @@ TEST(a_definition_says_all_that_is_known_about_a_tool)
     peg_tool_unref(tool);
 }
 
-/* What was written down for a shared registry is not told of one that was changed. */
+/* Definitions kept for a shared registry are not used for one that was changed. */
 TEST(definitions_follow_every_change_of_the_registry)
 {
     PEG_CLEANUP(peg_registry_unrefp) peg_registry *base = NULL;
@@ -619,7 +619,7 @@ static void fails_twice(peg_call *call, const peg_json *args, void *user)
         peg_call_replyf(call, "now");
 }
 
-/* Time that is waited for, in ms: the clock moves by itself when somebody waits. */
+/* Time that is waited for, in ms: the clock moves by itself in a wait. */
 static void check_retries(const char *config, unsigned n_expected, bool fails)
 {
     struct stage s;

@@ -134,7 +134,7 @@ TEST(a_dispatch_of_a_running_turn_may_have_fewer_tools_and_less_time)
 /* ---- turns in turns --------------------------------------------------------------- */
 
 /* A model that answers a turn that begins with a number: with one call that asks for the turn of
- * the next smaller number, and then with what it was told. 0 calls echo. */
+ * the next smaller number, and then with the result. 0 calls echo. */
 static peg_status count_down(peg_dispatch *dispatch, void *user, peg_error *reterr)
 {
     peg_turn *turn = peg_dispatch_turn(dispatch);

@@ -6,22 +6,22 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 
-/* ---- fixture: middlewares that are told what to do, and a trace of what they did ---- */
+/* ---- fixture: middlewares with a plan, and a trace of what they did ---- */
 
 enum act {
     WRAP,           /* before, the rest, after */
     SKIP_REST,      /* no peg_middleware_run_next() */
     TWICE,          /* the rest, and again; returns what the second run says */
-    FAIL_BEFORE,    /* fails with words of its own, without the rest */
+    FAIL_BEFORE,    /* fails with an error of its own, without the rest */
     FAIL_AFTER,     /* runs the rest, then fails */
-    FAIL_SILENT,    /* fails without a word */
+    FAIL_SILENT,    /* fails without a message */
     FAIL_HALF,      /* fails with a message only */
     SWALLOW,        /* runs the rest and says that all is well */
     PASS_STATUS,    /* passes the status of the rest on, but not its error */
     STOP,           /* stops the owner, then runs the rest */
     STOP_SKIP,      /* stops the owner and does not run the rest */
     STOP_CANCELED,  /* stops the owner and fails with PEG_ECANCELED */
-    CLAIM_CANCELED, /* fails with PEG_ECANCELED though nobody stopped it */
+    CLAIM_CANCELED, /* fails with PEG_ECANCELED though it was not stopped */
     KEEP,           /* returns without the rest, which it keeps */
     RUN_KEPT,       /* runs the rest, then that of KEEP */
 };
@@ -41,7 +41,8 @@ static void note(struct onion *onion, const char *what, size_t i)
                                    "%s%c ", what, (char)('A' + i));
 }
 
-static peg_status say(peg_error *reterr, peg_status status, const char *code, const char *message)
+static peg_status fail_with(peg_error *reterr, peg_status status, const char *code,
+                            const char *message)
 {
     reterr->status = status;
     reterr->code = code;
@@ -67,17 +68,18 @@ static peg_status act_and_fail(enum act act, struct onion *onion, peg_middleware
 {
     switch (act) {
     case FAIL_BEFORE:
-        return say(reterr, PEG_EIO, "E_MINE", "the disk is gone");
+        return fail_with(reterr, PEG_EIO, "E_MINE", "the disk is gone");
     case FAIL_AFTER:
-        return peg_middleware_run_next(next, NULL) ? PEG_EHOST
-                                                   : say(reterr, PEG_EIO, "E_LATE", "too late");
+        return peg_middleware_run_next(next, NULL)
+                   ? PEG_EHOST
+                   : fail_with(reterr, PEG_EIO, "E_LATE", "too late");
     case FAIL_HALF:
-        return say(reterr, PEG_EIO, NULL, "only words");
+        return fail_with(reterr, PEG_EIO, NULL, "only a message");
     case STOP_CANCELED:
         onion->is_stopped = true;
-        return say(reterr, PEG_ECANCELED, "E_CANCELED", "stopped");
+        return fail_with(reterr, PEG_ECANCELED, "E_CANCELED", "stopped");
     case CLAIM_CANCELED:
-        return say(reterr, PEG_ECANCELED, "E_CANCELED", "so I say");
+        return fail_with(reterr, PEG_ECANCELED, "E_CANCELED", "so I say");
     default:
         return PEG_EIO;
     }
@@ -281,7 +283,7 @@ TEST(pipeline_gives_a_code_to_an_error_that_has_only_words)
     CHECK_INT(RUN(&onion, &error, FAIL_HALF), PEG__PIPELINE_FAILED);
 
     CHECK_STR(peg__str(error.code), "E_MIDDLEWARE_FAILED");
-    CHECK_STR(peg__str(error.message), "only words");
+    CHECK_STR(peg__str(error.message), "only a message");
 }
 
 TEST(pipeline_keeps_the_words_that_an_outer_middleware_forgets)
@@ -380,5 +382,5 @@ TEST(pipeline_takes_as_many_middlewares_as_the_limit_says)
 
     CHECK_INT(error.status, PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_INVALID_TURN_RUNNER_CONFIG");
-    CHECK(strstr(error.message, "PEG_LIMIT_MIDDLEWARES") != NULL);
+    CHECK(strstr(error.message, "at most 64 middlewares") != NULL);
 }

@@ -37,7 +37,7 @@ static void point(void)
 
 /* ---- the conversation ----------------------------------------------------------------------- */
 
-/* What the model does is told by how often it has spoken, so that it can go on anywhere. */
+/* What the model does follows from how often it has answered, so that it can go on anywhere. */
 static peg_status model(peg_dispatch *dispatch, void *user, peg_error *reterr)
 {
     static const char *const says[] = {"first", "then", "done"};
@@ -195,7 +195,7 @@ static void count_lines(const struct story *story, int ret_lines[N_CALLS + 1])
         fclose(stream);
 }
 
-/* What the store tells about each call. */
+/* What the store has about each call. */
 struct known {
     bool is_recorded[N_CALLS + 1];
     bool has_begun[N_CALLS + 1];

@@ -128,7 +128,7 @@ TEST(every_event_of_a_turn_has_its_id_and_those_of_its_dispatch_too)
     stage_close(&s);
 }
 
-static void tell_time(const peg_event *event, void *user)
+static void note_time(const peg_event *event, void *user)
 {
     const peg_span_event *span = &event->u.span;
 
@@ -164,7 +164,7 @@ TEST(the_ends_of_turn_dispatch_and_iteration_tell_when_and_how_long)
     CHECK_INT(peg_ctx_with_clock(NULL, clock, &s.ctx, NULL), PEG_OK);
     s.user = clock;
     s.turn_input[0] = (peg_turn_middleware){take_more_time, clock};
-    s.config.on_event = tell_time;
+    s.config.on_event = note_time;
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_STR(peg__str(s.seen), "turn_start 1000-0=0 dispatch_start 1100-0=0 "
@@ -602,7 +602,7 @@ static peg_status swap_tools(peg_turn_scope *scope, peg_middleware_next *next, v
     return status ? status : peg_middleware_run_next(next, reterr);
 }
 
-static peg_status tell_tools(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
+static peg_status note_tools(struct stage *stage, peg_dispatch *dispatch, peg_error *reterr)
 {
     char names[256];
 
@@ -618,7 +618,7 @@ TEST(what_a_middleware_does_to_the_registry_is_gone_with_the_turn)
     struct stage s;
     const peg_tool_def second = tool_def("second", echo, NULL);
 
-    opened(&s)->act = tell_tools;
+    opened(&s)->act = note_tools;
     CHECK_INT(stage_add(&s, &second), PEG_OK);
     s.turn_input[0] = (peg_turn_middleware){swap_tools, &s};
     for (int i = 0; i < 3; i++) {
@@ -635,7 +635,7 @@ TEST(the_callers_array_of_tools_is_copied)
     struct stage s;
     peg_tool *kept;
 
-    opened(&s)->act = tell_tools;
+    opened(&s)->act = note_tools;
     stage_configure(&s);
     CHECK_INT(peg_runner_new(&s.config, &s.runner, NULL), PEG_OK);
     kept = s.tools[0];
@@ -696,7 +696,7 @@ TEST(a_tool_hidden_by_a_middleware_is_hidden_in_the_dispatch_and_still_callable)
 {
     struct stage s;
 
-    opened(&s)->act = tell_tools;
+    opened(&s)->act = note_tools;
     s.script[0] = "call c1 echo {}";
     s.turn_input[0] = (peg_turn_middleware){hide_echo, &s};
     CHECK_INT(stage_run(&s), PEG_OK);
@@ -720,7 +720,7 @@ static peg_status register_in_dispatch(struct stage *stage, peg_dispatch *dispat
     return status;
 }
 
-static peg_status tell_turn_tools(peg_turn_scope *scope, peg_middleware_next *next, void *user,
+static peg_status note_turn_tools(peg_turn_scope *scope, peg_middleware_next *next, void *user,
                                   peg_error *reterr)
 {
     char names[256];
@@ -736,7 +736,7 @@ TEST(what_is_registered_in_a_dispatch_does_not_reach_the_turn)
     struct stage s;
 
     opened(&s)->act = register_in_dispatch;
-    s.turn_output[0] = (peg_turn_middleware){tell_turn_tools, &s};
+    s.turn_output[0] = (peg_turn_middleware){note_turn_tools, &s};
     CHECK_INT(stage_run(&s), PEG_OK);
 
     CHECK_STR(peg__str(s.seen), "[echo ]");
@@ -749,7 +749,7 @@ TEST(a_runner_takes_a_registry_with_its_hidden_marks)
     const char *name = "echo";
     peg_registry *registry = NULL;
 
-    opened(&s)->act = tell_tools;
+    opened(&s)->act = note_tools;
     CHECK_INT(peg_registry_new(s.tools, s.n_tools, &registry, NULL), PEG_OK);
     CHECK_INT(peg_registry_hide(registry, &name, 1, NULL), PEG_OK);
     s.config.registry = registry;

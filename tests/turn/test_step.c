@@ -10,16 +10,17 @@
 #include "core/context/context.h"
 #include "pegboard/step.h"
 
-/* ---- fixture: a controller, a context whose clock stands still, what was heard ------------ */
+/* ---- fixture: a controller, a context whose clock stands still, the pauses it emits ------------
+ */
 
 struct world {
     peg_clock *clock;
     peg_ctx *ctx;
     peg_cancel *cancel;
     peg_stepper *steps;
-    atomic_int n_heard;
+    atomic_int n_events;
     pthread_mutex_t lock;
-    peg_pause_info heard; /* under lock: the last one */
+    peg_pause_info last; /* under lock: the last one */
     char summary[64];
     char session[300];
     bool continues;             /* the listener lets the pause go on at once */
@@ -34,15 +35,15 @@ static void hear(const peg_event *event, void *user)
     if (event->kind != PEG_EVENT_PAUSE)
         return;
     pthread_mutex_lock(&w->lock);
-    w->heard = (peg_pause_info){.n_pending = pause->n_pending, .deadline_ms = pause->deadline_ms};
-    snprintf(w->heard.pause_id, sizeof(w->heard.pause_id), "%s", pause->pause_id);
-    snprintf(w->heard.phase, sizeof(w->heard.phase), "%s", pause->phase);
+    w->last = (peg_pause_info){.n_pending = pause->n_pending, .deadline_ms = pause->deadline_ms};
+    snprintf(w->last.pause_id, sizeof(w->last.pause_id), "%s", pause->pause_id);
+    snprintf(w->last.phase, sizeof(w->last.phase), "%s", pause->phase);
     snprintf(w->summary, sizeof(w->summary), "%s", pause->summary);
     snprintf(w->session, sizeof(w->session), "%s", pause->session_id);
     pthread_mutex_unlock(&w->lock);
     if (w->continues)
         CHECK_INT(peg_stepper_continue(w->steps, pause->pause_id, w->decision, NULL, NULL), PEG_OK);
-    atomic_fetch_add(&w->n_heard, 1);
+    atomic_fetch_add(&w->n_events, 1);
 }
 
 static void world_init(struct world *w, int64_t max_wait_ms)
@@ -110,7 +111,7 @@ static void start_in(struct run *r, struct world *w, peg_ctx *ctx, const char *s
     while (peg_clock_manual_waiting(w->clock) == n_waiting)
         sched_yield();
     pthread_mutex_lock(&w->lock);
-    memcpy(r->pause_id, w->heard.pause_id, sizeof(r->pause_id));
+    memcpy(r->pause_id, w->last.pause_id, sizeof(r->pause_id));
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -125,7 +126,7 @@ static peg_status join(struct run *r)
     return r->status;
 }
 
-/* ---- who pauses ----------------------------------------------------------------------------- */
+/* ---- pausing sessions ----------------------------------------------------------------------- */
 
 /* G104 */
 TEST(a_session_that_is_not_enabled_goes_on_at_once_and_nobody_hears_of_it)
@@ -142,7 +143,7 @@ TEST(a_session_that_is_not_enabled_goes_on_at_once_and_nobody_hears_of_it)
 
     CHECK_INT(r.status, PEG_OK);
     CHECK_INT(r.decision, PEG_STEP_CONTINUE);
-    CHECK_INT(w.n_heard, 0);
+    CHECK_INT(w.n_events, 0);
     CHECK_INT(peg_stepper_n_waiting(w.steps), 0);
     world_free(&w);
 }
@@ -159,12 +160,12 @@ TEST(a_session_that_is_enabled_waits_and_the_event_says_what_for)
     start(&r, &w, "mine");
 
     CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
-    CHECK_INT(w.n_heard, 1);
-    CHECK_STR(peg_cstr(w.heard.phase), "after_inference");
+    CHECK_INT(w.n_events, 1);
+    CHECK_STR(peg_cstr(w.last.phase), "after_inference");
     CHECK_STR(peg_cstr(w.summary), "Review next action");
     CHECK_STR(peg_cstr(w.session), "mine");
-    CHECK_INT(w.heard.n_pending, 2);
-    CHECK_INT(w.heard.deadline_ms, 5000 + 30000);
+    CHECK_INT(w.last.n_pending, 2);
+    CHECK_INT(w.last.deadline_ms, 5000 + 30000);
     peg_stepper_disable(w.steps, peg_cstr("mine"));
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
@@ -305,7 +306,7 @@ TEST(a_listener_may_let_the_pause_go_on_from_within_the_event)
         PEG_OK);
 
     CHECK_INT(decision, PEG_STEP_ABORT);
-    CHECK_INT(w.n_heard, 1);
+    CHECK_INT(w.n_events, 1);
     world_free(&w);
 }
 
@@ -318,7 +319,7 @@ TEST(a_pause_goes_on_by_itself_when_its_time_is_over_and_is_gone_then)
     world_init(&w, 1000);
     enable(&w, "mine");
     start(&r, &w, "mine");
-    CHECK_INT(w.heard.deadline_ms, 6000);
+    CHECK_INT(w.last.deadline_ms, 6000);
 
     peg_clock_manual_advance(w.clock, 1000);
 
@@ -339,7 +340,7 @@ TEST(without_a_time_a_pause_waits_however_long_it_takes)
     enable(&w, "mine");
     start(&r, &w, "mine");
 
-    CHECK(w.heard.deadline_ms == INT64_MAX);
+    CHECK(w.last.deadline_ms == INT64_MAX);
     peg_clock_manual_advance(w.clock, (int64_t)1000 * 86400 * 365);
     CHECK_INT(peg_stepper_n_waiting(w.steps), 1);
 
@@ -357,7 +358,7 @@ TEST(a_time_too_far_away_to_count_is_never)
     enable(&w, "mine");
     start(&r, &w, "mine");
 
-    CHECK(w.heard.deadline_ms == INT64_MAX);
+    CHECK(w.last.deadline_ms == INT64_MAX);
     peg_stepper_disable(w.steps, peg_cstr("mine"));
     CHECK_INT(join(&r), PEG_OK);
     world_free(&w);
@@ -586,7 +587,7 @@ TEST(enable_stops_at_the_limit_of_sessions)
     CHECK_INT(peg_stepper_enable(w.steps, peg_cstr("more"), &error), PEG_ELIMIT);
 
     CHECK_STR(peg_cstr(error.code), "E_STEPS_FULL");
-    CHECK(strstr(error.message, "PEG_LIMIT_STEP_SESSIONS"));
+    CHECK(strstr(error.message, "disable those that have ended"));
     enable(&w, "s1");
     peg_stepper_disable(w.steps, peg_cstr("s1"));
     enable(&w, "more");

@@ -9,7 +9,7 @@
 #include "storage_world.h"
 #include "turn/turn.h"
 
-/* ---- fixture: a storage that writes down what it is told, and may refuse -------- */
+/* ---- fixture: a storage that writes down each change, and may refuse ------------ */
 
 #define TURN PEG_CLEANUP(peg_turn_freep) peg_turn *
 
@@ -17,7 +17,7 @@ struct diary {
     char text[256];
     size_t len;
     peg_status answer;
-    bool is_silent;      /* fails without a word */
+    bool is_silent;      /* fails without a message */
     peg_turn *to_change; /* a turn that it tries to change, or NULL */
     peg_status change;   /* what came of that */
     peg_ctx *ctx;        /* what it was called with last */
@@ -75,7 +75,7 @@ static peg_storage ops_of(struct diary *diary)
     return (peg_storage){diary_store, diary_mutate, diary_remove, diary_fetch, diary_bytes, diary};
 }
 
-static peg_str told(const struct diary *diary)
+static peg_str changes_of(const struct diary *diary)
 {
     return peg__strn(diary->text, diary->len);
 }
@@ -96,7 +96,7 @@ TEST(storage_hears_of_each_change_in_order)
     CHECK_INT(peg_turn_remove(turn, peg__str("a"), NULL), PEG_OK);
     CHECK_INT(peg_turn_remove(turn, peg__str("nobody"), NULL), PEG_OK);
 
-    CHECK_STR(told(&diary), "store:a mutate:a store:b remove:a ");
+    CHECK_STR(changes_of(&diary), "store:a mutate:a store:b remove:a ");
     CHECK(diary.ctx == ctx);
     peg_ctx_unref(ctx);
 }
@@ -111,7 +111,7 @@ TEST(storage_is_not_asked_about_what_the_turn_refuses)
     peg__turn_attach(turn, &ops, NULL);
     CHECK_INT(add(turn, "a", NULL), PEG_EEXISTS);
 
-    CHECK_STR(told(&diary), "");
+    CHECK_STR(changes_of(&diary), "");
 }
 
 TEST(storage_that_refuses_leaves_the_turn_as_it_was)
@@ -132,7 +132,7 @@ TEST(storage_that_refuses_leaves_the_turn_as_it_was)
     CHECK_INT(peg_turn_remove(turn, peg__str("a"), NULL), PEG_EIO);
     CHECK_STR(texts(turn), "a ");
     CHECK(!peg_turn_find(turn, peg__str("b")));
-    CHECK_STR(told(&diary), "store:b mutate:a remove:a ");
+    CHECK_STR(changes_of(&diary), "store:b mutate:a remove:a ");
 }
 
 TEST(storage_that_refuses_without_a_word_gets_some)
@@ -174,11 +174,11 @@ TEST(storage_hears_nothing_of_copies_and_flushes)
     CHECK_INT(peg_turn_copy(turn, &copy, NULL), PEG_OK);
     CHECK_INT(add(copy, "a", NULL), PEG_OK);
     peg__turn_swap_in(turn, copy);
-    CHECK_STR(told(&diary), "");
+    CHECK_STR(changes_of(&diary), "");
 
     peg__turn_attach(turn, NULL, NULL);
     CHECK_INT(add(turn, "b", NULL), PEG_OK);
-    CHECK_STR(told(&diary), "");
+    CHECK_STR(changes_of(&diary), "");
 }
 
 /* ---- a storage that is not whole ------------------------------------------------ */

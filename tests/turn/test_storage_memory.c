@@ -250,7 +250,7 @@ TEST(memory_storage_refuses_more_bytes_than_its_limit)
                               &second, &error),
               PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_STORAGE_FULL");
-    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_BYTES") != NULL);
+    CHECK(strstr(error.message, " bytes") != NULL);
     CHECK_INT(ops.store_bytes(ops.user, NULL, "media", peg__str("1"), peg__strn(bytes, half),
                               &second, &error),
               PEG_OK);
@@ -286,7 +286,7 @@ TEST(memory_storage_refuses_more_blocks_than_its_limit)
 
     CHECK_INT(ops.store(ops.user, runs[0], late, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_STORAGE_FULL");
-    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_BLOCKS") != NULL);
+    CHECK(strstr(error.message, " blocks") != NULL);
     CHECK_INT(ops.mutate(ops.user, runs[0], known, NULL), PEG_OK);
     CHECK_INT(ops.remove(ops.user, runs[1], peg__str("8"), NULL), PEG_OK);
     CHECK_INT(ops.store(ops.user, runs[0], late, NULL), PEG_OK);
@@ -314,7 +314,7 @@ TEST(memory_storage_refuses_more_runs_than_its_limit)
         peg_ctx_unref(ctx);
     }
 
-    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_RUNS") != NULL);
+    CHECK(strstr(error.message, " runs") != NULL);
     peg_block_unref(block);
 }
 
@@ -337,7 +337,7 @@ TEST(memory_storage_refuses_more_names_of_bytes_than_its_limit)
     CHECK_INT(
         ops.store_bytes(ops.user, NULL, "media", peg__str("late"), peg__str(""), &reader, &error),
         PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_STORAGE_FILES") != NULL);
+    CHECK(strstr(error.message, " files of a run") != NULL);
     CHECK(!reader);
 }
 

@@ -16,9 +16,9 @@ struct world {
     size_t n_events;
     peg_event last; /* strings of it are gone; times and flags are not */
     char checksum[65];
-    /* What a sink does when it hears something: tells more of the message of that id. */
-    const char *tell_id;
-    peg_status told;
+    /* The message that a sink adds to when it handles an event. */
+    const char *more_id;
+    peg_status more_status;
 };
 
 static void note_stream(struct world *w, const char *what, const peg_stream_event *e)
@@ -37,8 +37,8 @@ static void note_call(struct world *w, const peg_tool_call_event *e)
     snprintf(w->checksum, sizeof(w->checksum), "%.*s", PEG_ARG(e->checksum));
 }
 
-static peg_status tell(struct world *w, peg_event_kind kind, const char *id, const char *delta,
-                       bool is_complete, peg_error *reterr)
+static peg_status notify(struct world *w, peg_event_kind kind, const char *id, const char *delta,
+                         bool is_complete, peg_error *reterr)
 {
     const struct peg__stream_part part = {peg_cstr(id), peg_cstr(delta), is_complete};
 
@@ -48,7 +48,7 @@ static peg_status tell(struct world *w, peg_event_kind kind, const char *id, con
 static void hear(const peg_event *event, void *user)
 {
     struct world *w = user;
-    const char *id = w->tell_id;
+    const char *id = w->more_id;
 
     w->n_events++;
     w->last = *event;
@@ -58,9 +58,9 @@ static void hear(const peg_event *event, void *user)
         note_stream(w, "thought", &event->u.stream);
     else
         note_call(w, &event->u.tool_call);
-    w->tell_id = NULL;
+    w->more_id = NULL;
     if (id)
-        w->told = tell(w, PEG_EVENT_MESSAGE, id, "more", false, NULL);
+        w->more_status = notify(w, PEG_EVENT_MESSAGE, id, "more", false, NULL);
 }
 
 static peg_status world_new(struct world *w)
@@ -100,7 +100,7 @@ static peg_str trace(const struct world *w)
 
 static peg_status message(struct world *w, const char *id, const char *delta, bool is_complete)
 {
-    return tell(w, PEG_EVENT_MESSAGE, id, delta, is_complete, NULL);
+    return notify(w, PEG_EVENT_MESSAGE, id, delta, is_complete, NULL);
 }
 
 static peg_record *record_of(const char *key, const char *tool, const char *args, bool is_error)
@@ -116,7 +116,7 @@ static peg_record *record_of(const char *key, const char *tool, const char *args
     return record;
 }
 
-static peg_status tell_call(struct world *w, struct peg__call_part part, peg_error *reterr)
+static peg_status notify_call(struct world *w, struct peg__call_part part, peg_error *reterr)
 {
     return peg__streams_notify_call(&w->streams, w->ctx, &part, reterr);
 }
@@ -145,7 +145,7 @@ TEST(stream_that_is_complete_takes_no_more)
 
     CHECK_INT(message(&w, "m", "a", true), PEG_OK);
 
-    CHECK_INT(tell(&w, PEG_EVENT_MESSAGE, "m", "b", false, &error), PEG_ESTATE);
+    CHECK_INT(notify(&w, PEG_EVENT_MESSAGE, "m", "b", false, &error), PEG_ESTATE);
     CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     CHECK_INT(message(&w, "m", "", true), PEG_ESTATE);
     CHECK_INT(w.n_events, 1);
@@ -157,7 +157,7 @@ TEST(stream_keeps_ids_and_kinds_apart)
 
     CHECK_INT(message(&w, "1", "a", false), PEG_OK);
     CHECK_INT(message(&w, "2", "b", false), PEG_OK);
-    CHECK_INT(tell(&w, PEG_EVENT_THOUGHT, "1", "c", true, NULL), PEG_OK);
+    CHECK_INT(notify(&w, PEG_EVENT_THOUGHT, "1", "c", true, NULL), PEG_OK);
     CHECK_INT(message(&w, "1", "d", true), PEG_OK);
 
     CHECK_STR(trace(&w), "message 1 +a =a; message 2 +b =b; thought 1 +c =c done; "
@@ -195,12 +195,12 @@ TEST(stream_refuses_ids_that_cannot_be)
     char id[PEG_LIMIT_CALL_ID_BYTES + 2];
     peg_error error;
 
-    CHECK_INT(tell(&w, PEG_EVENT_MESSAGE, "", "x", false, &error), PEG_EINVAL);
+    CHECK_INT(notify(&w, PEG_EVENT_MESSAGE, "", "x", false, &error), PEG_EINVAL);
     CHECK_STR(peg__str(error.code), "E_INVALID_ARGUMENT");
     memset(id, 'i', sizeof(id) - 1);
     id[sizeof(id) - 1] = '\0';
     CHECK_INT(message(&w, id, "x", false), PEG_EINVAL);
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("")), NULL), PEG_EINVAL);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("")), NULL), PEG_EINVAL);
     CHECK_INT(w.n_events, 0);
 }
 
@@ -216,12 +216,12 @@ TEST(stream_refuses_more_bytes_than_the_limit_until_some_are_complete)
     bytes[0] = 'x';
     CHECK_INT(peg__streams_notify(&w.streams, w.ctx, PEG_EVENT_MESSAGE, &part, NULL), PEG_OK);
 
-    CHECK_INT(tell(&w, PEG_EVENT_THOUGHT, "b", "y", false, &error), PEG_ELIMIT);
+    CHECK_INT(notify(&w, PEG_EVENT_THOUGHT, "b", "y", false, &error), PEG_ELIMIT);
     CHECK_STR(peg__str(error.code), "E_STREAM_TOO_LARGE");
-    CHECK(strstr(error.message, "PEG_LIMIT_STREAM_BYTES") != NULL);
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c")), NULL), PEG_ELIMIT);
+    CHECK(strstr(error.message, "open streams") != NULL);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c")), NULL), PEG_ELIMIT);
     CHECK_INT(message(&w, "a", "", true), PEG_OK);
-    CHECK_INT(tell(&w, PEG_EVENT_THOUGHT, "b", "y", false, &error), PEG_OK);
+    CHECK_INT(notify(&w, PEG_EVENT_THOUGHT, "b", "y", false, &error), PEG_OK);
     free(bytes);
 }
 
@@ -237,20 +237,20 @@ TEST(stream_refuses_more_things_than_the_limit)
         CHECK_INT(message(&w, id, "", true), PEG_OK);
     }
 
-    CHECK_INT(tell(&w, PEG_EVENT_MESSAGE, "one more", "x", false, &error), PEG_ELIMIT);
-    CHECK(strstr(error.message, "PEG_LIMIT_STREAMS") != NULL);
+    CHECK_INT(notify(&w, PEG_EVENT_MESSAGE, "one more", "x", false, &error), PEG_ELIMIT);
+    CHECK(strstr(error.message, "streams of a kind") != NULL);
 }
 
 TEST(stream_lets_a_sink_tell_of_other_things_only)
 {
     WORLD(w);
 
-    w.tell_id = "m";
+    w.more_id = "m";
     CHECK_INT(message(&w, "m", "a", false), PEG_OK);
-    CHECK_INT(w.told, PEG_ESTATE);
-    w.tell_id = "n";
+    CHECK_INT(w.more_status, PEG_ESTATE);
+    w.more_id = "n";
     CHECK_INT(message(&w, "m", "b", false), PEG_OK);
-    CHECK_INT(w.told, PEG_OK);
+    CHECK_INT(w.more_status, PEG_OK);
 
     CHECK_STR(trace(&w), "message m +a =a; message m +b =ab; message n +more =more; ");
 }
@@ -264,20 +264,21 @@ TEST(stream_announces_a_call_once_and_completes_it_once)
     peg_record *record = record_of(NULL, "look", "{\"x\":1}", false);
     peg_error error;
 
-    CHECK_INT(tell_call(&w,
-                        CALL(.call_id = PEG_LIT("c1"), .tool = PEG_LIT("look"),
-                             .args = PEG_LIT("{\"x\":1}")),
-                        NULL),
+    CHECK_INT(notify_call(&w,
+                          CALL(.call_id = PEG_LIT("c1"), .tool = PEG_LIT("look"),
+                               .args = PEG_LIT("{\"x\":1}")),
+                          NULL),
               PEG_OK);
     CHECK_STR(peg__str(w.checksum), peg_record_checksum(record));
     CHECK(!w.last.u.tool_call.record);
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1")), &error), PEG_ESTATE);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c1")), &error), PEG_ESTATE);
     CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
     peg_clock_manual_advance(w.clock, 7);
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), NULL), PEG_OK);
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), &error), PEG_ESTATE);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), NULL), PEG_OK);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), &error),
+              PEG_ESTATE);
     CHECK_STR(peg__str(error.code), "E_WRONG_STATE");
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1")), NULL), PEG_ESTATE);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c1")), NULL), PEG_ESTATE);
 
     CHECK_STR(trace(&w), "call c1 look {\"x\":1}; call c1 look {\"x\":1} done; ");
     CHECK(w.last.u.tool_call.record == record);
@@ -292,7 +293,7 @@ TEST(stream_announces_a_call_that_is_only_completed)
     WORLD(w);
     peg_record *record = record_of(NULL, "look", "{\"x\":1}", true);
 
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), NULL), PEG_OK);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c1"), .record = record), NULL), PEG_OK);
 
     CHECK_STR(trace(&w), "call c1 look {\"x\":1}; call c1 look {\"x\":1} done error; ");
     CHECK_STR(peg__str(w.checksum), peg_record_checksum(record));
@@ -303,7 +304,7 @@ TEST(stream_tells_a_call_without_a_name_by_a_placeholder)
 {
     WORLD(w);
 
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("c1")), NULL), PEG_OK);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("c1")), NULL), PEG_OK);
 
     CHECK_STR(trace(&w), "call c1 (unnamed tool call) {}; ");
 }
@@ -313,17 +314,17 @@ TEST(stream_takes_arguments_that_are_no_object_for_an_empty_one)
     WORLD(w);
     peg_record *empty = record_of(NULL, "look", "{}", false);
 
-    CHECK_INT(tell_call(&w,
-                        CALL(.call_id = PEG_LIT("1"), .tool = PEG_LIT("look"),
-                             .args = PEG_LIT("{broken")),
-                        NULL),
+    CHECK_INT(notify_call(&w,
+                          CALL(.call_id = PEG_LIT("1"), .tool = PEG_LIT("look"),
+                               .args = PEG_LIT("{broken")),
+                          NULL),
               PEG_OK);
     CHECK_STR(peg__str(w.checksum), peg_record_checksum(empty));
     w.checksum[0] = '\0';
     CHECK_INT(
-        tell_call(&w,
-                  CALL(.call_id = PEG_LIT("2"), .tool = PEG_LIT("look"), .args = PEG_LIT("[1]")),
-                  NULL),
+        notify_call(&w,
+                    CALL(.call_id = PEG_LIT("2"), .tool = PEG_LIT("look"), .args = PEG_LIT("[1]")),
+                    NULL),
         PEG_OK);
     CHECK_STR(peg__str(w.checksum), peg_record_checksum(empty));
     peg_record_unref(empty);
@@ -333,7 +334,7 @@ TEST(stream_shows_the_checksum_that_it_is_given)
 {
     WORLD(w);
 
-    CHECK_INT(tell_call(&w, CALL(.call_id = PEG_LIT("1"), .checksum = "abc"), NULL), PEG_OK);
+    CHECK_INT(notify_call(&w, CALL(.call_id = PEG_LIT("1"), .checksum = "abc"), NULL), PEG_OK);
 
     CHECK_STR(peg__str(w.checksum), "abc");
 }
@@ -425,7 +426,7 @@ TORTURE(stream_of_a_call_survives_any_allocation_failure)
     peg_status status = world_new(&w);
 
     if (!status) {
-        status = tell_call(&w, part, NULL);
+        status = notify_call(&w, part, NULL);
         CHECK_INT(w.n_events, status ? 0 : 1);
         CHECK_INT(w.streams.calls.n, status ? 0 : 1);
     }

@@ -182,7 +182,7 @@ TEST(a_strict_reader_refuses_what_nobody_knows)
                          "/blocks/0/payload/media/0/z", "9}");
 }
 
-/* Members of a payload are whoever's made the block: engines put their own there. */
+/* Members of a payload belong to the author of the block: engines put their own there. */
 TEST(a_strict_reader_takes_what_we_write)
 {
     const peg_turn_read_options strict = {PEG_TURN_READ_OPTIONS_INIT, .strict = true};

@@ -18,7 +18,7 @@ static bool maybe(void)
 }
 
 /* UTF-8 with what formats stumble over. Lives until 16 more were asked for. */
-static peg_str words(void)
+static peg_str random_text(void)
 {
     static const char *const pieces[] = {"a",
                                          "yes",
@@ -73,7 +73,7 @@ static void random_value(peg_json_builder *b, unsigned depth)
         peg_json_add_number(b, peg_cstr(maybe() ? "1e400" : "0.10"));
         break;
     case 4:
-        peg_json_add_string(b, words());
+        peg_json_add_string(b, random_text());
         break;
     case 5:
         peg_json_open_array(b);
@@ -85,7 +85,7 @@ static void random_value(peg_json_builder *b, unsigned depth)
         peg_json_open_object(b);
         for (uint32_t n = any(4); n > 0; n--) {
             char name[160];
-            const peg_str text = words();
+            const peg_str text = random_text();
 
             snprintf(name, sizeof(name), "%u%.*s", n * 7 % 5, PEG_ARG(text));
             peg_json_add_key(b, peg_cstr(name));
@@ -123,13 +123,13 @@ static peg_media *random_media(void)
     peg_media_def def = {PEG_MEDIA_DEF_INIT,
                          .kind = (peg_media_kind)(any(4) + 1),
                          .mime_type = "image/png",
-                         .filename = words().ptr,
+                         .filename = random_text().ptr,
                          .uri = maybe() ? "https://e.x/a" : NULL,
                          .file_id = maybe() ? "f" : NULL,
                          .detail = maybe() ? "low" : NULL,
                          .tier = (peg_trust_tier)(any(3) + 1),
                          .hazard = (peg_media_hazard)(any(3) + 1),
-                         .source = maybe() ? words().ptr : NULL,
+                         .source = maybe() ? random_text().ptr : NULL,
                          .notes = notes,
                          .n_notes = any(3)};
     peg_media *media = NULL;
@@ -189,7 +189,7 @@ static peg_record *random_record(const peg_turn *turn)
                           .key = call ? peg_block_id(call) : peg_cstr(maybe() ? "c2" : ""),
                           .tool = call && maybe() ? peg_block_tool(call) : peg_cstr("a_tool"),
                           .args = call && maybe() ? peg_block_args(call) : random_args(),
-                          .handle = maybe() ? words() : (peg_str){NULL, 0},
+                          .handle = maybe() ? random_text() : (peg_str){NULL, 0},
                           .is_error = maybe(),
                           .code = maybe() ? "E_MINE" : NULL,
                           .cause = maybe() ? "E_BEHIND" : NULL,
@@ -222,7 +222,7 @@ static peg_record *random_record(const peg_turn *turn)
         def.n_media = any(2) + 1;
         break;
     default:
-        def.text = maybe() ? words() : peg_cstr(maybe() ? "" : "not \xFF utf8");
+        def.text = maybe() ? random_text() : peg_cstr(maybe() ? "" : "not \xFF utf8");
     }
     CHECK_STATUS(peg_record_new(&def, &record, &error), PEG_OK, error);
     peg_artifact_unref(def.artifact);
@@ -252,14 +252,14 @@ static void add_random_block(peg_turn *turn, unsigned i)
     switch (def.kind) {
     case PEG_BLOCK_CALL:
         def.call_id = peg_cstr(call_id);
-        def.tool = maybe() ? words() : peg_cstr(maybe() ? "" : "a_tool");
+        def.tool = maybe() ? random_text() : peg_cstr(maybe() ? "" : "a_tool");
         def.args = random_args();
         break;
     case PEG_BLOCK_RESULT:
         def.record = random_record(turn);
         break;
     case PEG_BLOCK_OTHER:
-        def.type = maybe() ? words() : peg_cstr("other");
+        def.type = maybe() ? random_text() : peg_cstr("other");
         def.tier = (peg_trust_tier)(any(3) + 1);
         if (maybe())
             def.artifact = random_artifact();
@@ -272,12 +272,12 @@ static void add_random_block(peg_turn *turn, unsigned i)
         def.n_media = media[0] != NULL;
         __attribute__((fallthrough));
     default:
-        def.text = words();
+        def.text = random_text();
     }
     status = peg_block_new(&def, &block, &error);
     CHECK_STATUS(status, PEG_OK, error);
     status = peg_turn_add(turn, block, &error);
-    if (status != PEG_EEXISTS) /* a handle of somebody else */
+    if (status != PEG_EEXISTS) /* a handle of another block */
         CHECK_STATUS(status, PEG_OK, error);
     peg_block_unref(block);
     peg_record_unref(def.record);

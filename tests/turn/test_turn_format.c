@@ -16,7 +16,7 @@ static char *example(const char *language)
     FILE *file;
 
     if (!root)
-        SKIP("PEG_SOURCE_ROOT does not tell where docs/ is");
+        SKIP("PEG_SOURCE_ROOT does not name the directory of docs/");
     snprintf(path, sizeof(path), "%s/docs/turn-format.md", root);
     file = fopen(path, "r");
     if (!file)

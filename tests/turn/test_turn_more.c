@@ -355,7 +355,7 @@ static peg_status count_store(void *user, peg_ctx *ctx, peg_block *block, peg_er
     return PEG_OK;
 }
 
-/* Room is made first: a storage is never told of a block that the turn then has no memory for. */
+/* Capacity comes first: a storage never gets a block that the turn then has no memory for. */
 TORTURE(a_storage_is_told_only_of_what_the_turn_gets)
 {
     size_t n_stored = 0;

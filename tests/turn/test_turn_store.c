@@ -284,33 +284,33 @@ STORE_TEST(a_removed_turn_can_be_saved_again)
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
-struct heard {
+struct listing {
     char text[1024];
     size_t max; /* stop after so many; 0: never */
     size_t n;
     struct world *removes; /* removes each turn it hears of */
 };
 
-static bool hear(const peg_turn_info *info, void *user)
+static bool note_listed(const peg_turn_info *info, void *user)
 {
-    struct heard *heard = user;
-    const size_t len = strlen(heard->text);
+    struct listing *listing = user;
+    const size_t len = strlen(listing->text);
 
-    snprintf(heard->text + len, sizeof(heard->text) - len, "%.*s/%.*s/%s/%lld/%zu ",
+    snprintf(listing->text + len, sizeof(listing->text) - len, "%.*s/%.*s/%s/%lld/%zu ",
              PEG_ARG(info->id), PEG_ARG(info->session_id), peg_phase_name(info->phase),
              (long long)info->saved_ms, info->n_blocks);
-    if (heard->removes)
-        CHECK_INT(peg_turn_store_remove(heard->removes->store, info->id, NULL), PEG_OK);
-    return ++heard->n != heard->max;
+    if (listing->removes)
+        CHECK_INT(peg_turn_store_remove(listing->removes->store, info->id, NULL), PEG_OK);
+    return ++listing->n != listing->max;
 }
 
-static const char *list(struct world *w, const char *session, struct heard *heard)
+static const char *list(struct world *w, const char *session, struct listing *listing)
 {
     peg_error error;
 
-    CHECK_STATUS(peg_turn_store_list(w->store, peg_cstr(session), hear, heard, &error), PEG_OK,
-                 error);
-    return heard->text;
+    CHECK_STATUS(peg_turn_store_list(w->store, peg_cstr(session), note_listed, listing, &error),
+                 PEG_OK, error);
+    return listing->text;
 }
 
 /* Saves as the loop does, at a time of the test's. */
@@ -347,7 +347,7 @@ STORE_TEST(a_list_tells_what_each_turn_is_those_saved_last_first)
     save_three(w);
     world_reopen(w);
 
-    CHECK_STR(peg_cstr(list(w, "", &(struct heard){0})),
+    CHECK_STR(peg_cstr(list(w, "", &(struct listing){0})),
               "a/s1/pre_call/4000/1 c//post_tools/3000/1 b/s2/pre_inference/2000/2 ");
 }
 
@@ -355,27 +355,27 @@ STORE_TEST(a_list_of_a_session_has_only_its_turns)
 {
     save_three(w);
 
-    CHECK_STR(peg_cstr(list(w, "s2", &(struct heard){0})), "b/s2/pre_inference/2000/2 ");
-    CHECK_STR(peg_cstr(list(w, "s", &(struct heard){0})), "");
+    CHECK_STR(peg_cstr(list(w, "s2", &(struct listing){0})), "b/s2/pre_inference/2000/2 ");
+    CHECK_STR(peg_cstr(list(w, "s", &(struct listing){0})), "");
 }
 
 STORE_TEST(a_list_ends_when_nobody_wants_more)
 {
     save_three(w);
 
-    CHECK_STR(peg_cstr(list(w, "", &(struct heard){.max = 1})), "a/s1/pre_call/4000/1 ");
+    CHECK_STR(peg_cstr(list(w, "", &(struct listing){.max = 1})), "a/s1/pre_call/4000/1 ");
 }
 
 STORE_TEST(whoever_hears_a_list_may_use_the_store)
 {
-    struct heard heard = {.removes = w};
+    struct listing listing = {.removes = w};
 
     save_three(w);
 
-    list(w, "", &heard);
+    list(w, "", &listing);
 
-    CHECK_INT(heard.n, 3);
-    CHECK_STR(peg_cstr(list(w, "", &(struct heard){0})), "");
+    CHECK_INT(listing.n, 3);
+    CHECK_STR(peg_cstr(list(w, "", &(struct listing){0})), "");
 }
 
 /* ---- hostile ids ----------------------------------------------------------------------------- */
@@ -393,7 +393,7 @@ enum { N_IDS = sizeof(ids) / sizeof(*ids) };
 
 STORE_TEST(any_id_is_a_name_of_its_own_and_leads_nowhere)
 {
-    struct heard heard = {0};
+    struct listing listing = {0};
 
     for (size_t i = 0; i < N_IDS; i++) {
         TURN turn = turn_saying(ids[i], ids[i]);
@@ -409,8 +409,8 @@ STORE_TEST(any_id_is_a_name_of_its_own_and_leads_nowhere)
         CHECK_STR(peg_block_text(peg_turn_at(loaded, 0)), ids[i]);
         CHECK_STR(peg_turn_id(loaded), ids[i]);
     }
-    list(w, "", &heard);
-    CHECK_INT(heard.n, N_IDS);
+    list(w, "", &listing);
+    CHECK_INT(listing.n, N_IDS);
     CHECK_INT(peg_turn_store_remove(w->store, peg_cstr("a"), NULL), PEG_OK);
     CHECK(!load(w, peg_cstr("a")));
     {

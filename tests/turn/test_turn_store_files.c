@@ -48,7 +48,7 @@ static void write_file(const struct world *w, const char *file, peg_str text)
     fclose(stream);
 }
 
-static void check_load_fails(struct world *w, const char *id, const char *words)
+static void check_load_fails(struct world *w, const char *id, const char *expected)
 {
     peg_turn *turn = NULL;
     peg_error error = {0};
@@ -56,8 +56,8 @@ static void check_load_fails(struct world *w, const char *id, const char *words)
     CHECK_INT(peg_turn_store_load(w->store, peg_cstr(id), &turn, NULL, &error), PEG_EIO);
     CHECK_STR(peg_cstr(error.code), "E_TURN_STORE");
     CHECK(!turn);
-    if (!strstr(error.message, words))
-        T_FAIL("the message is \"%s\", expected \"%s\" in it", error.message, words);
+    if (!strstr(error.message, expected))
+        T_FAIL("the message is \"%s\", expected \"%s\" in it", error.message, expected);
 }
 
 /* ---- what the files are ---------------------------------------------------------------------- */
@@ -363,15 +363,15 @@ TEST(leftovers_of_a_crash_are_cleared_away_when_nobody_else_is_there)
 /* ---- what cannot be
  * ----------------------------------------------------------------------------------- */
 
-static void check_refused(const char *path, const char *words)
+static void check_refused(const char *path, const char *expected)
 {
     peg_turn_store *store = NULL;
     peg_error error = {0};
 
     CHECK_INT(peg_turn_store_files_new(path, &store, &error), PEG_EIO);
     CHECK_STR(peg_cstr(error.code), "E_TURN_STORE");
-    if (!strstr(error.message, words))
-        T_FAIL("the message is \"%s\", expected \"%s\" in it", error.message, words);
+    if (!strstr(error.message, expected))
+        T_FAIL("the message is \"%s\", expected \"%s\" in it", error.message, expected);
 }
 
 TEST(a_folder_that_cannot_be_used_is_refused)

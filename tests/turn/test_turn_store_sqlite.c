@@ -36,7 +36,7 @@ static int64_t ask(const struct world *w, const char *query)
     return answer;
 }
 
-static void tell(const struct world *w, const char *statements)
+static void execute(const struct world *w, const char *statements)
 {
     struct peg__sqlite *db = NULL;
     peg_error error;
@@ -230,11 +230,12 @@ VOLUME_TEST(a_save_writes_what_is_new_however_long_the_turn_is)
     for (int i = 0; i < LEN; i++)
         say(turn, "hello");
     save(&w, turn);
-    tell(&w, "CREATE TABLE touched (what TEXT);"
-             "CREATE TRIGGER a AFTER INSERT ON parts BEGIN INSERT INTO touched VALUES ('p'); END;"
-             "CREATE TRIGGER b AFTER UPDATE ON parts BEGIN INSERT INTO touched VALUES ('u'); END;"
-             "CREATE TRIGGER c AFTER INSERT ON pages BEGIN INSERT INTO touched VALUES ('g'); END;"
-             "CREATE TRIGGER d AFTER UPDATE ON pages BEGIN INSERT INTO touched VALUES ('g'); END;");
+    execute(&w,
+            "CREATE TABLE touched (what TEXT);"
+            "CREATE TRIGGER a AFTER INSERT ON parts BEGIN INSERT INTO touched VALUES ('p'); END;"
+            "CREATE TRIGGER b AFTER UPDATE ON parts BEGIN INSERT INTO touched VALUES ('u'); END;"
+            "CREATE TRIGGER c AFTER INSERT ON pages BEGIN INSERT INTO touched VALUES ('g'); END;"
+            "CREATE TRIGGER d AFTER UPDATE ON pages BEGIN INSERT INTO touched VALUES ('g'); END;");
 
     say(turn, "one more");
     save(&w, turn);
@@ -245,7 +246,7 @@ VOLUME_TEST(a_save_writes_what_is_new_however_long_the_turn_is)
     save(&w, turn);
     CHECK_INT(ask(&w, "SELECT count(*) FROM touched"), 4);
 
-    tell(&w, "DROP TRIGGER a; DROP TRIGGER b; DROP TRIGGER c; DROP TRIGGER d");
+    execute(&w, "DROP TRIGGER a; DROP TRIGGER b; DROP TRIGGER c; DROP TRIGGER d");
     check_loads(&w, turn);
     check_counts(&w);
     world_done(&w);
@@ -254,15 +255,15 @@ VOLUME_TEST(a_save_writes_what_is_new_however_long_the_turn_is)
 /* ---- what is no store of ours
  * -------------------------------------------------------------------- */
 
-static void check_refused(struct world *w, const char *words)
+static void check_refused(struct world *w, const char *expected)
 {
     peg_turn_store *store = NULL;
     peg_error error = {0};
 
     CHECK_INT(open_sqlite(w->folder, &store, &error), PEG_EIO);
     CHECK_STR(peg_cstr(error.code), "E_TURN_STORE");
-    if (!strstr(error.message, words))
-        T_FAIL("the message is \"%s\", expected \"%s\" in it", error.message, words);
+    if (!strstr(error.message, expected))
+        T_FAIL("the message is \"%s\", expected \"%s\" in it", error.message, expected);
 }
 
 TEST(a_store_of_a_newer_version_is_refused_and_left_alone)
@@ -273,7 +274,7 @@ TEST(a_store_of_a_newer_version_is_refused_and_left_alone)
     world_init(&w, in_sqlite);
     save(&w, turn);
     w.store = peg_turn_store_unref(w.store);
-    tell(&w, "PRAGMA user_version = 99");
+    execute(&w, "PRAGMA user_version = 99");
 
     check_refused(&w, "newer pegboard");
 
@@ -286,7 +287,7 @@ TEST(a_database_of_somebody_elses_is_refused_and_left_alone)
     struct world w = {.kind = in_sqlite};
 
     folder_make(w.folder);
-    tell(&w, "CREATE TABLE precious (x)");
+    execute(&w, "CREATE TABLE precious (x)");
 
     check_refused(&w, "no turn store");
 
@@ -365,7 +366,7 @@ TEST(a_block_that_is_missing_or_another_makes_the_turn_unreadable)
         world_init(&w, in_sqlite);
         save(&w, turn);
         w.store = peg_turn_store_unref(w.store);
-        tell(&w, damages[i]);
+        execute(&w, damages[i]);
         world_open(&w);
 
         check_load_fails(&w, "t1");
@@ -384,7 +385,7 @@ TEST(bytes_that_changed_fail_when_they_are_read)
 
     world_init(&w, in_sqlite);
     save(&w, turn);
-    tell(&w, "UPDATE bytes SET content = zeroblob(length(content))");
+    execute(&w, "UPDATE bytes SET content = zeroblob(length(content))");
     loaded = load(&w, peg_cstr("t1"));
     CHECK(loaded);
 

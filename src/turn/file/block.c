@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One block from JSON. Read it from the bottom up. A block that we cannot make what it says to be
- * (a kind that nobody here knows, a message without content) is foreign: a block of kind OTHER that
- * keeps its payload whole and is written as it was.
+ * Blocks as JSON and back: id, kind, role, payload, metadata, created_ms, then the other members of
+ * the file. Names inside of these are in order, so that the same block has the same bytes.
+ *
+ * A block that cannot be of its kind (an unknown kind, a message without content) is foreign: it is
+ * read as a block of kind OTHER, keeps its payload whole, and is written as it was.
  */
 
 #include <stdio.h>
@@ -13,11 +15,6 @@
 #include "turn/file/internal.h"
 #include "turn/turn.h"
 #include "json/json.h"
-
-/*
- * One block as JSON: id, kind, role, payload, metadata, created_ms, then what its file had beside
- * them. Names inside of these are in order, so that the same block has the same bytes.
- */
 
 /* ---- names --------------------------------------------------------------------------- */
 
@@ -278,7 +275,7 @@ struct reading {
     peg_record *record;
     peg_bag *metadata;
     char *args;
-    peg_json_doc *others;  /* members of the payload that nobody here knows */
+    peg_json_doc *others;  /* unknown members of the payload */
     peg_json_doc *members; /* what the block's origin is */
 };
 
@@ -308,7 +305,7 @@ static bool has_images(const struct reading *r)
 
 /* ---- payloads by kind ------------------------------------------------------------------- */
 
-/* It cannot be what it says. Strict readers refuse it with these words. */
+/* It cannot be of its kind. Strict readers refuse it, with this reason. */
 static peg_status make_foreign(struct reading *r, peg_str kind_text, const char *name,
                                const char *why)
 {
@@ -336,7 +333,7 @@ static peg_status read_message(struct reading *r)
         is_empty = false;
     if (is_empty)
         return make_foreign(r, peg__str(peg__block_file_kind(r->kind)), "payload",
-                            "has nothing in it: a block of this kind needs text or media");
+                            "is empty: a block of this kind needs text or media");
     return PEG_OK;
 }
 
@@ -403,7 +400,7 @@ static peg_status read_other(struct reading *r)
     const peg_json *tier = peg_json_get(r->payload.object, "trust_tier");
 
     if (!is_our_other(r->payload.object))
-        return make_foreign(r, peg__str("other"), "payload", "is of a form that is unknown here");
+        return make_foreign(r, peg__str("other"), "payload", "has an unknown form");
     peg__members_read(&r->payload, peg__payload_members[PEG_BLOCK_OTHER], &r->def);
     if (!r->def.type.len)
         r->def.type = peg__str("other");
@@ -435,7 +432,7 @@ static peg_status read_payload(struct reading *r)
     return read_message(r);
 }
 
-/* Nobody vouches for the words of a block that nobody knows. */
+/* The text of an unknown block is not trusted. */
 static void define_foreign(struct reading *r)
 {
     const peg_json *text = peg_json_get(r->payload.object, "text");
@@ -548,7 +545,7 @@ static peg_status read_head(struct reading *r)
     peg__in_only(&r->in, peg__block_members_in_file);
     r->kind = PEG_BLOCK_OTHER;
     if (!peg__str_is_blank(kind) && !peg__block_file_kind_named(kind, &r->kind))
-        make_foreign(r, kind, "kind", "is none that anybody here knows");
+        make_foreign(r, kind, "kind", "is not a known kind");
     r->payload = (struct peg__in){payload ? payload : &empty, "/payload", r->in.is_strict,
                                   r->in.status, r->in.reterr};
     r->def.kind = r->kind;
@@ -556,7 +553,7 @@ static peg_status read_head(struct reading *r)
     return join_status(r);
 }
 
-/* A role that is not what the kind tells. */
+/* Keeps a role that does not follow from the kind. */
 static peg_status read_role(struct reading *r)
 {
     const peg_str role = peg__in_string(&r->in, "role");

@@ -55,8 +55,8 @@ static peg_status fail_missing(const struct peg__bytes_ref *ref, bool has_store,
 static peg_status fail_wrong(const struct peg__bytes_ref *ref, peg_error *reterr)
 {
     return peg__fail(reterr, PEG_EIO, "E_REFERENCE_WRONG",
-                     "what the spool store has under " KEY_PREFIX
-                     "%.12s... are other bytes than were written: put the right ones there",
+                     "the spool store has other bytes under " KEY_PREFIX
+                     "%.12s... than were written: put the right ones there",
                      ref->sha256);
 }
 
@@ -196,7 +196,7 @@ static peg_status store_bytes(peg_str bytes, const peg_turn_write_options *optio
 
     if (!options->bytes && !options->allow_missing)
         return peg__fail(reterr, PEG_ELIMIT, "E_TURN_BYTES",
-                         "%zu bytes of an artifact or media find no place in the text: give a "
+                         "%zu bytes of an artifact or media do not fit into the text: give a "
                          "spool store (bytes), a larger inline_below, or allow_missing",
                          bytes.len);
     status = digest_bytes(bytes, &placed.ref, reterr);
@@ -309,7 +309,7 @@ peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base6
     if (!bytes)
         return in->status = peg__fail_nomem(in->reterr);
     if (!peg__base64_decode(base64, bytes, &len))
-        return peg__in_fail(in, name, "is no base 64");
+        return peg__in_fail(in, name, "is not base 64");
     status = peg__reader_from_owned(bytes, len, ret_reader, in->reterr);
     if (!status)
         bytes = NULL;
@@ -332,7 +332,7 @@ static peg_status read_ref(struct peg__in *outer, const peg_json *value,
                        strspn(sha256.ptr, "0123456789abcdef") != PEG_SHA256_HEX - 1))
         peg__in_fail(&in, "sha256", "must be 64 lowercase hexadecimal digits");
     if (!in.status && !peg__in_any(&in, "bytes"))
-        peg__in_fail(&in, NULL, "must say how many bytes there are");
+        peg__in_fail(&in, NULL, "must have the member 'bytes', the number of bytes");
     if (in.status)
         return outer->status = in.status;
     memcpy(ref.sha256, sha256.ptr, PEG_SHA256_HEX);
@@ -359,7 +359,7 @@ peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *opti
 
 /* ---- artifacts ---------------------------------------------------------------------- */
 
-/* NULL if nobody here knows it. */
+/* NULL if it is unknown. */
 static const peg_artifact_kind *find_artifact_kind(peg_str name,
                                                    const peg_turn_read_options *options)
 {
@@ -387,7 +387,7 @@ peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
 
     peg__in_only(in, artifact_members);
     if (!kind && in->is_strict)
-        peg__in_fail(in, "kind", "is '%.*s', which nobody here knows: pass it in kinds",
+        peg__in_fail(in, "kind", "is '%.*s', which is unknown: pass it in kinds",
                      (int)(name.len < 64 ? name.len : 64), name.ptr);
     if (in->status || peg__bytes_read(in, options, &reader))
         return in->status;
@@ -401,7 +401,7 @@ peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
     return in->status = status;
 }
 
-/* A kind that nobody here knows, such as one of another host. */
+/* An unknown kind, such as one of another host. */
 static const peg_json *foreign_kind(const peg_json *artifact, const peg_turn_read_options *options)
 {
     const peg_json *kind = peg_json_get(artifact, "kind");
@@ -523,7 +523,7 @@ static peg_status decode_args(struct peg__in *payload, peg_str base64, peg_str *
         return payload->status = peg__fail_nomem(payload->reterr);
     if (!peg__base64_decode(base64, bytes, &len)) {
         peg__free(bytes);
-        return peg__in_fail(payload, "args_base64", "is no base 64");
+        return peg__in_fail(payload, "args_base64", "is not base 64");
     }
     *ret_text = peg__strn(bytes, len);
     *ret_owned = bytes;
@@ -543,7 +543,7 @@ peg_status peg__args_read(struct peg__in *payload, peg_str *ret_text, char **ret
     if (payload->status)
         return payload->status;
     if (args && base64.ptr)
-        return peg__in_fail(payload, "args_base64", "says again what args says: keep one of them");
+        return peg__in_fail(payload, "args_base64", "repeats args: keep one of them");
     if (base64.ptr)
         return decode_args(payload, base64, ret_text, ret_owned);
     if (!args || args->kind == PEG_JSON_STRING) {

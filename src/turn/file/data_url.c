@@ -54,7 +54,7 @@ static peg_status read_bytes(peg_str text, bool is_base64, peg_reader **ret_read
         return peg__fail_nomem(reterr);
     is_right = is_base64 ? peg__base64_decode(text, bytes, &len) : unescape(text, bytes, &len);
     if (!is_right)
-        return fail(reterr, is_base64 ? "is no base 64" : "has a broken escape");
+        return fail(reterr, is_base64 ? "is not base 64" : "has a broken escape");
     status = peg__reader_from_owned(bytes, len, ret_reader, reterr);
     if (!status)
         bytes = NULL;

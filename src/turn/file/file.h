@@ -16,30 +16,30 @@
  *          peg__block_read(&how, value, id, &block, reterr);
  */
 
-/* The calls of a turn that came before, see turn/call_match.h. */
+/* The calls of a turn that came before, see turn/file/internal.h. */
 struct peg__call_match;
 
 struct peg__block_write {
     const peg_turn_write_options *options; /* never NULL */
-    /* The calls before, so that results need not repeat what these say; peg__block_write() adds
-     * what it writes. NULL: each block says everything, and can be read alone. */
+    /* The calls before, so that results need not repeat them; peg__block_write() adds those that
+     * it writes. NULL: each block is complete and can be read alone. */
     struct peg__call_match *calls;
 };
 
-/* Adds an object. The same block gives the same bytes, always. PEG_ELIMIT (E_TURN_BYTES), what a
- * reader or the spool store fails with, PEG_ENOMEM; what the builder does not take it tells at its
- * end. */
+/* Adds an object. The same block always gives the same bytes. PEG_ELIMIT (E_TURN_BYTES),
+ * PEG_ENOMEM, errors of a reader or the spool store; the builder reports its own when it finishes.
+ */
 peg_status peg__block_write(const struct peg__block_write *how, const peg_block *block,
                             peg_json_builder *b, peg_error *reterr) PEG_MUST_USE;
 
 struct peg__block_read {
     const peg_turn_read_options *options; /* never NULL */
-    /* The calls before, which tell what a result leaves out. peg__block_read() notes which of them
-     * is answered; whoever keeps the block of a call adds it. NULL: there are none. */
+    /* The calls before, for what a result leaves out. peg__block_read() notes which of them is
+     * answered; the caller adds those that it reads. NULL: there are none. */
     struct peg__call_match *calls;
 };
 
-/* `id` is the block's, whatever its file says: unique in its turn, not empty. PEG_EPARSE
+/* `id` replaces the one in the file: unique in its turn, not empty. PEG_EPARSE
  * (E_TURN_FORMAT) with the place below the block as `where` ("/payload/args"); PEG_ELIMIT,
  * PEG_ENOMEM. */
 peg_status peg__block_read(const struct peg__block_read *how, const peg_json *value, peg_str id,

@@ -2,7 +2,7 @@
 #ifndef PEG_TURN_FILE_INTERNAL_H
 #define PEG_TURN_FILE_INTERNAL_H
 
-/* Reading and writing turn files: what the files of this room share. */
+/* Shared by the files that read and write turn files. */
 
 #include <stddef.h>
 
@@ -17,9 +17,9 @@
 #include "turn/file/file.h"
 
 /*
- * Which call a result answers when it only tells the provider's call id, which may repeat: the
- * first one before it with that id that has no answer yet, else the last one. Writers leave out
- * what readers find out this way, so both go through here, block by block in order.
+ * Finds the call that a result answers if it has only the vendor's call id, which may repeat: the
+ * first one before it with that id and without an answer, else the last one. Writers leave out what
+ * readers can find this way, so both go through here, block by block in order.
  *
  * Owned; the blocks are borrowed.
  */
@@ -49,7 +49,7 @@ void peg__call_match_free(struct peg__call_match *match);
 /*
  * The members of an object, gathered in any order and written in the order of their names, so that
  * the same thing has the same bytes however it came about. Names and values are borrowed. Running
- * out of memory sticks and is told when they are written.
+ * out of memory sticks and is reported when they are written.
  *
  * Owned; starts as {0}.
  */
@@ -169,8 +169,8 @@ void peg__members_write(const struct peg__member *table, const void *def,
                         struct peg__fields *fields);
 
 /*
- * Members of an object in a file. The first thing that is wrong sticks: later reads give nothing,
- * and `status` tells it once at the end. Members that are null count as missing.
+ * Members of an object in a file. The first error sticks in `status`: later reads return nothing.
+ * Members that are null count as missing.
  *
  * Value; borrows all.
  */
@@ -183,7 +183,7 @@ struct peg__in {
     peg_error *reterr;
 };
 
-/* Room for what `at` points to. */
+/* Bytes of a pointer in `at`. */
 enum { PEG__IN_AT = 96 };
 
 /* PEG_EPARSE (E_TURN_FORMAT) at a member, or at the object itself if name is NULL. */
@@ -317,8 +317,8 @@ void peg__media_in_free(struct peg__media_in *media);
 peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool has_images,
                                 const peg_turn_read_options *options,
                                 struct peg__media_in *ret_media) PEG_MUST_USE;
-/* The members of these that nobody here knows or can express: has_rest tells whether there are any,
- * the other adds the array for peg__media_list. */
+/* Members of these that are unknown or have no field here: has_rest returns whether there are any,
+ * copy_rest adds the array for peg__media_list. */
 bool peg__media_has_rest(const peg_json *payload, bool has_images);
 void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_builder *b);
 
@@ -338,7 +338,7 @@ peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *opti
 peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
                              peg_reader **ret_reader) PEG_MUST_USE;
 
-/* The payload of a result: a record, as far as its call does not tell it already. */
+/* The payload of a result: a record without what its call has already. */
 
 /* The payload of a block while it is written. Owned; see peg__payload_free(). */
 struct peg__payload {
@@ -369,7 +369,7 @@ bool peg__result_has_rest(const peg_json *payload, const peg_turn_read_options *
 void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options *options,
                            peg_json_builder *b);
 
-/* The code of a failure that does not say. */
+/* The code of a failure without one. */
 #define PEG__DEFAULT_CODE "E_TOOL_DOWNSTREAM_ERROR"
 
 #endif

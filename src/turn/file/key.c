@@ -151,8 +151,8 @@ static const char *type_name(peg_key_type type)
     return names[type];
 }
 
-static peg_status tell_failure(const peg_key *key, peg_verdict verdict, const peg_report *report,
-                               peg_error *reterr)
+static peg_status fail_unfit(const peg_key *key, peg_verdict verdict, const peg_report *report,
+                             peg_error *reterr)
 {
     const peg_failure *first = peg_report_len(report) ? peg_report_at(report, 0) : NULL;
 
@@ -176,8 +176,8 @@ static peg_status check_schema(const peg_key *key, const peg_json *value, peg_er
         return status;
     status = peg_report_new(&report, reterr);
     if (!status) {
-        status = tell_failure(key, peg_schema_report(key->schema, checker, value, report), report,
-                              reterr);
+        status =
+            fail_unfit(key, peg_schema_report(key->schema, checker, value, report), report, reterr);
         peg_report_free(report);
     }
     peg_checker_free(checker);

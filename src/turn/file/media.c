@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Media from files, ours (`media`) and the reference's (`images`). A file may leave out what we
- * always write: then it is what is least trusted. Names of tiers, kinds and hazards that nobody
- * here knows count as left out, and are kept.
+ * Media and artifacts in files: ours (`media`) and the reference's (`images`). A member that a file
+ * leaves out gets the least trusted value. Unknown names of tiers, kinds and hazards count as left
+ * out, and are kept.
  */
 
 #include <limits.h>
@@ -142,8 +142,7 @@ static peg_status read_notes(struct peg__in *in, peg_media_note **ret_notes, siz
     if (in->status || !n)
         return in->status;
     if (n > PEG_LIMIT_MEDIA_NOTES)
-        return peg__in_fail(in, "notes", "has more than %d items (PEG_LIMIT_MEDIA_NOTES)",
-                            PEG_LIMIT_MEDIA_NOTES);
+        return peg__in_fail(in, "notes", "has more than %d items", PEG_LIMIT_MEDIA_NOTES);
     notes = peg__alloc_zero(n, sizeof(*notes));
     if (!notes)
         return in->status = peg__fail_nomem(in->reterr);
@@ -174,7 +173,7 @@ static peg_status make_media(struct peg__in *in, peg_media_def *def, const char 
     return status ? in->status = peg__in_refused(status, in->at, in->reterr) : PEG_OK;
 }
 
-/* What an untrusted file says about itself counts as left out. */
+/* Claims of an untrusted file about itself count as left out. */
 static void drop_claims(peg_media_def *def, peg_media_note *notes)
 {
     def->tier = PEG_TIER_THIRD_PARTY_PUBLIC;
@@ -205,7 +204,7 @@ static peg_status read_media(struct peg__in *in, const char *id,
 
 /* ---- the reference's images -------------------------------------------------------------- */
 
-/* What these bytes say themselves, or NULL. */
+/* The type by the first bytes, or NULL. */
 static const char *type_of_bytes(const peg_reader *reader)
 {
     static const struct {
@@ -365,8 +364,7 @@ peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool 
     if (payload->status || !n)
         return payload->status;
     if (n > PEG_LIMIT_BLOCK_MEDIA)
-        return peg__in_fail(payload, "media", "has more than %d items (PEG_LIMIT_BLOCK_MEDIA)",
-                            PEG_LIMIT_BLOCK_MEDIA);
+        return peg__in_fail(payload, "media", "has more than %d items", PEG_LIMIT_BLOCK_MEDIA);
     read.items = peg__alloc_zero(n, sizeof(peg_media *));
     if (!read.items)
         return payload->status = peg__fail_nomem(payload->reterr);

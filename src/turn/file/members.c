@@ -149,17 +149,17 @@ void peg__fields_free(struct peg__fields *fields)
 
 peg_status peg__in_fail(struct peg__in *in, const char *name, const char *fmt, ...)
 {
-    char words[200];
+    char message[200];
     char where[PEG__IN_AT + 64];
     va_list args;
 
     if (in->status)
         return in->status;
     va_start(args, fmt);
-    vsnprintf(words, sizeof(words), fmt, args);
+    vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
     snprintf(where, sizeof(where), "%s%s%s", in->at, name ? "/" : "", name ? name : "");
-    peg__fail(in->reterr, PEG_EPARSE, "E_TURN_FORMAT", "%s %s", name ? name : "this", words);
+    peg__fail(in->reterr, PEG_EPARSE, "E_TURN_FORMAT", "%s %s", name ? name : "this", message);
     peg__error_where(in->reterr, peg__str(where));
     in->status = PEG_EPARSE;
     return in->status;
@@ -181,7 +181,7 @@ peg_status peg__in_refused(peg_status status, const char *at, peg_error *reterr)
         const peg_error why =
             reterr ? *reterr : (peg_error){.code = "", .cause = "", .message = ""};
 
-        peg__fail_because(reterr, PEG_EPARSE, "E_TURN_FORMAT", &why, "this is no part of a turn");
+        peg__fail_because(reterr, PEG_EPARSE, "E_TURN_FORMAT", &why, "this is not part of a turn");
         status = PEG_EPARSE;
     }
     if (status == PEG_EPARSE || status == PEG_ELIMIT)
@@ -249,7 +249,7 @@ int64_t peg__in_integer(struct peg__in *in, const char *name, int64_t most)
     return 0;
 }
 
-/* ---- members that nobody knows ----------------------------------------------------------- */
+/* ---- unknown members --------------------------------------------------------------------- */
 
 void peg__in_only(struct peg__in *in, const struct peg__member *table)
 {
@@ -261,9 +261,7 @@ void peg__in_only(struct peg__in *in, const struct peg__member *table)
 
         if (peg__member_is_known(table, name))
             continue;
-        peg__in_fail(in, NULL,
-                     "has a member '%.*s' that nobody here knows: remove it, or read "
-                     "without strict",
+        peg__in_fail(in, NULL, "has an unknown member '%.*s': remove it, or read without strict",
                      (int)(name.len < 64 ? name.len : 64), name.ptr);
         peg__buf_puts(&pointer, in->at);
         peg__json_pointer_push(name, &pointer);
@@ -322,14 +320,14 @@ bool peg__enum_is_foreign(const peg_json *object, const struct peg__member *memb
            !peg__enum_find(member->names, peg_json_str(value));
 }
 
-/* A name that is unknown here is refused by strict readers, else it counts as missing. */
+/* Strict readers refuse an unknown name; for others it counts as missing. */
 static unsigned read_enum(struct peg__in *in, const struct peg__member *member)
 {
     const peg_str text = peg__in_string(in, member->name);
     const unsigned value = text.len ? peg__enum_find(member->names, text) : 0;
 
     if (text.len && !value && in->is_strict)
-        peg__in_fail(in, member->name, "is '%.*s', which is unknown here",
+        peg__in_fail(in, member->name, "is '%.*s', which is unknown",
                      (int)(text.len < 64 ? text.len : 64), text.ptr);
     return value;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Records from files. A file of the reference has only id, result and error; what it leaves out
- * comes from the call, or is what stands in a file that says nothing.
+ * Records in files. A file of the reference has only id, result and error; the rest comes from the
+ * call, or is a default.
  *
- * A record holds one thing: media, an artifact or text. What a file has beside it (a result of a
+ * A record holds one thing: media, an artifact or text. Anything else in the file (a result of a
  * failure, an error beside media) is kept with the block and written again.
  */
 
@@ -19,7 +19,7 @@
 #include "turn/file/internal.h"
 #include "json/json.h"
 
-/* What a result has that does not say otherwise; call may be NULL. */
+/* Defaults of a result; call may be NULL. */
 static peg_str expected_name(const peg_block *call)
 {
     const peg_str name = call ? peg_block_tool(call) : (peg_str){NULL, 0};
@@ -163,7 +163,7 @@ static void making_free(struct making *m)
     peg__free(m->replay);
 }
 
-/* The call that it answers: `call`, or what its call id says. */
+/* The call that it answers: by `call`, else by its call id. */
 static void find_call(struct making *m, peg_str id)
 {
     struct peg__call_match *calls = m->how->calls;
@@ -223,7 +223,7 @@ static peg_status decode_text(struct making *m)
     if (!m->text)
         return m->payload->status = peg__fail_nomem(m->payload->reterr);
     if (!peg__base64_decode(base64, m->text, &len))
-        return peg__in_fail(m->payload, "text_base64", "is no base 64");
+        return peg__in_fail(m->payload, "text_base64", "is not base 64");
     m->def.text = peg__strn(m->text, len);
     return PEG_OK;
 }
@@ -261,8 +261,8 @@ static peg_status read_answer(struct making *m, peg_str id)
     return text_of(m, holds->is_error ? holds->error : holds->result);
 }
 
-/* A nonce from what the file has: whoever wrote the content could not know it, for it would have to
- * be part of what it is the digest of. */
+/* A nonce from the payload: an author of the content cannot know it, because the content would have
+ * to include its own digest. */
 static peg_status make_nonce(struct making *m, peg_str id)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
@@ -276,7 +276,7 @@ static peg_status make_nonce(struct making *m, peg_str id)
     if (text.status == PEG_ENOMEM)
         m->payload->status = peg__fail_nomem(m->payload->reterr);
     else if (text.status)
-        peg__in_fail(m->payload, NULL, "is larger than a text may be (PEG_LIMIT_TEXT_BYTES)");
+        peg__in_fail(m->payload, NULL, "is too large for a text");
     peg__buf_free(&text);
     if (m->payload->status)
         return m->payload->status;
@@ -296,14 +296,14 @@ static peg_status read_replay(struct making *m)
         return m->payload->status;
     if (!compatibility || !*compatibility)
         return peg__in_fail(m->payload, "replay",
-                            "needs replay_compatibility: which provider may get it back");
+                            "needs replay_compatibility: which vendor may get it back");
     m->payload->status =
         peg_json_write(replay, PEG_JSON_COMPACT, &m->replay, NULL, m->payload->reterr);
     m->def.payload = m->replay;
     return m->payload->status;
 }
 
-/* What a file may claim and an untrusted one may not. */
+/* Drops the claims that an untrusted file may not make. */
 static void drop_claims(peg_record_def *def)
 {
     def->is_trusted = false;
@@ -463,7 +463,7 @@ static peg_status add_artifact_result(struct peg__payload *payload, peg_error *r
 static peg_status add_answer(struct peg__payload *payload, peg_record_def *def, peg_error *reterr)
 {
     const peg_record *record = peg_block_record(payload->block);
-    bool needs_code = true; /* without text only the code tells a failure */
+    bool needs_code = true; /* without text only the code marks a failure */
     peg_status status = PEG_OK;
 
     if (peg_record_result_kind(record) == PEG_RESULT_TEXT) {

@@ -24,7 +24,7 @@ static const struct peg__member turn_members[] = {
 
 /* ---- ids ---------------------------------------------------------------------------------- */
 
-/* Room for an id that was made unique, with a NUL. */
+/* Bytes of an id that was made unique, with a NUL. */
 enum { ID_SIZE = PEG_LIMIT_BLOCK_ID_BYTES + 1 };
 
 /* Names of blocks, and for each what became of it: whether a block has it, and how many others were
@@ -51,7 +51,7 @@ static void take_id(struct peg__map_entry *entry)
 }
 
 /* What the file calls a block; YAML reads an id of digits as a number. Empty if it has no id. */
-static peg_str id_in_file(const peg_json *block, char room[ID_SIZE])
+static peg_str id_in_file(const peg_json *block, char buffer[ID_SIZE])
 {
     const peg_json *id = block->kind == PEG_JSON_OBJECT ? peg_json_get(block, "id") : NULL;
     int len;
@@ -60,15 +60,15 @@ static peg_str id_in_file(const peg_json *block, char room[ID_SIZE])
         return peg_json_str(id);
     if (!id || id->kind != PEG_JSON_INTEGER)
         return (peg_str){NULL, 0};
-    len = snprintf(room, ID_SIZE, "%lld", (long long)id->u.number);
-    return peg__strn(room, (size_t)len);
+    len = snprintf(buffer, ID_SIZE, "%lld", (long long)id->u.number);
+    return peg__strn(buffer, (size_t)len);
 }
 
 static peg_status gather_ids(struct ids *ids, const peg_json *blocks, peg_error *reterr)
 {
     PEG_JSON_EACH_ITEM (blocks, block) {
-        char room[ID_SIZE];
-        const peg_str id = id_in_file(block, room);
+        char buffer[ID_SIZE];
+        const peg_str id = id_in_file(block, buffer);
         peg_status status;
 
         if (!id.len)
@@ -80,7 +80,7 @@ static peg_status gather_ids(struct ids *ids, const peg_json *blocks, peg_error 
     return PEG_OK;
 }
 
-/* The first of "base~2", "base~3", ... that nobody has. */
+/* The first of "base~2", "base~3", ... that is free. */
 static peg_status make_unique(struct ids *ids, struct peg__map_entry *base, char ret_id[ID_SIZE],
                               peg_error *reterr)
 {
@@ -98,7 +98,7 @@ static peg_status make_unique(struct ids *ids, struct peg__map_entry *base, char
 }
 
 /* A block of a call is called as the call is, any other by its place. */
-static peg_str default_id(const peg_json *block, size_t i, char room[ID_SIZE])
+static peg_str default_id(const peg_json *block, size_t i, char buffer[ID_SIZE])
 {
     const peg_json *kind = peg_json_get(block, "kind");
     const peg_json *payload = peg_json_get(block, "payload");
@@ -111,21 +111,21 @@ static peg_str default_id(const peg_json *block, size_t i, char room[ID_SIZE])
         call_id && call_id->kind == PEG_JSON_STRING && call_id->len &&
         call_id->len <= PEG_LIMIT_BLOCK_ID_BYTES)
         return peg_json_str(call_id);
-    len = snprintf(room, ID_SIZE, "b%zu", i + 1);
-    return peg__strn(room, (size_t)len);
+    len = snprintf(buffer, ID_SIZE, "b%zu", i + 1);
+    return peg__strn(buffer, (size_t)len);
 }
 
-/* *ret_id is borrowed from the file or from `room`. */
-static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, char room[ID_SIZE],
+/* *ret_id is borrowed from the file or from `buffer`. */
+static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, char buffer[ID_SIZE],
                             peg_str *ret_id, peg_error *reterr)
 {
     char other[ID_SIZE];
-    peg_str id = id_in_file(block, room);
+    peg_str id = id_in_file(block, buffer);
     const bool has_own = id.len > 0;
     struct peg__map_entry *entry;
 
     if (!has_own)
-        id = default_id(block, i, room);
+        id = default_id(block, i, buffer);
     entry = peg__map_find(&ids->names, id);
     if (!entry) {
         *ret_id = id;
@@ -138,8 +138,8 @@ static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, ch
     }
     if (make_unique(ids, entry, other, reterr))
         return PEG_ENOMEM;
-    memcpy(room, other, sizeof(other));
-    *ret_id = peg__str(room);
+    memcpy(buffer, other, sizeof(other));
+    *ret_id = peg__str(buffer);
     return PEG_OK;
 }
 
@@ -159,16 +159,15 @@ static peg_status check_block_id(struct reading *r, const peg_json *block, const
                                  peg_str id)
 {
     struct peg__in in = {block, at, r->options->strict, PEG_OK, r->reterr};
-    char room[ID_SIZE];
+    char buffer[ID_SIZE];
     const peg_json *own = block->kind == PEG_JSON_OBJECT ? peg_json_get(block, "id") : NULL;
-    const peg_str text = id_in_file(block, room);
+    const peg_str text = id_in_file(block, buffer);
 
     if (own && own->kind != PEG_JSON_STRING && own->kind != PEG_JSON_NULL &&
         (in.is_strict || own->kind != PEG_JSON_INTEGER))
         return peg__in_fail(&in, "id", "must be of type string");
     if (text.len > PEG_LIMIT_BLOCK_ID_BYTES)
-        return peg__in_fail(&in, "id", "has more than %d bytes (PEG_LIMIT_BLOCK_ID_BYTES)",
-                            PEG_LIMIT_BLOCK_ID_BYTES);
+        return peg__in_fail(&in, "id", "has more than %d bytes", PEG_LIMIT_BLOCK_ID_BYTES);
     if (in.is_strict && text.len && !peg__str_eq(text, id))
         return peg__in_fail(&in, "id", "is that of another block too");
     return PEG_OK;
@@ -190,9 +189,9 @@ static peg_status read_block(struct reading *r, const peg_json *value, size_t i)
     PEG_CLEANUP(peg_block_unrefp) peg_block *block = NULL;
     const struct peg__block_read how = {.options = r->options, .calls = &r->calls};
     char at[PEG__IN_AT];
-    char room[ID_SIZE];
+    char buffer[ID_SIZE];
     peg_str id;
-    peg_status status = choose_id(&r->ids, value, i, room, &id, r->reterr);
+    peg_status status = choose_id(&r->ids, value, i, buffer, &id, r->reterr);
 
     if (status)
         return status;
@@ -213,8 +212,7 @@ static peg_status read_blocks(struct reading *r, const peg_json *blocks)
     peg_status status;
 
     if (peg_json_len(blocks) > PEG_LIMIT_TURN_BLOCKS) {
-        peg__fail(r->reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
-                  "the turn has more than %d blocks (PEG_LIMIT_TURN_BLOCKS)",
+        peg__fail(r->reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE", "the turn has more than %d blocks",
                   PEG_LIMIT_TURN_BLOCKS);
         peg__error_where(r->reterr, peg__str("/blocks"));
         return PEG_ELIMIT;
@@ -266,17 +264,16 @@ static peg_status read_members(struct peg__in *in, struct peg__shared **ret_memb
     return in->status;
 }
 
-static peg_status read_id(struct peg__in *in, char room[ID_SIZE], peg_str *ret_id)
+static peg_status read_id(struct peg__in *in, char buffer[ID_SIZE], peg_str *ret_id)
 {
     const peg_json *id = peg_json_get(in->object, "id");
 
-    *ret_id = id_in_file(in->object, room);
+    *ret_id = id_in_file(in->object, buffer);
     if (id && id->kind != PEG_JSON_STRING && id->kind != PEG_JSON_NULL &&
         (in->is_strict || id->kind != PEG_JSON_INTEGER))
         return peg__in_fail(in, "id", "must be of type string");
     if (ret_id->len > PEG_LIMIT_ID_BYTES)
-        return peg__in_fail(in, "id", "has more than %d bytes (PEG_LIMIT_ID_BYTES)",
-                            PEG_LIMIT_ID_BYTES);
+        return peg__in_fail(in, "id", "has more than %d bytes", PEG_LIMIT_ID_BYTES);
     return PEG_OK;
 }
 
@@ -291,10 +288,10 @@ static peg_status check_shape(struct peg__in *in, const peg_json *blocks)
 
 static peg_status begin_turn(struct peg__in *in, peg_turn **ret_turn)
 {
-    char room[ID_SIZE];
+    char buffer[ID_SIZE];
     struct peg__turn_parts parts = {{NULL, 0}, NULL, NULL, NULL};
 
-    if (!read_id(in, room, &parts.id) && !read_bag(in, "metadata", &parts.metadata) &&
+    if (!read_id(in, buffer, &parts.id) && !read_bag(in, "metadata", &parts.metadata) &&
         !read_bag(in, "data", &parts.data) && !read_members(in, &parts.members))
         in->status = peg__turn_from_parts(&parts, ret_turn, in->reterr);
     if (in->status) {
@@ -455,14 +452,14 @@ static peg_status write_turn(const peg_turn *turn, const peg_turn_write_options 
     return write_members(turn, b, reterr);
 }
 
-/* Nobody could read it back. */
+/* A deeper file could not be read back. */
 static peg_status check_depth(const peg_json *root, peg_error *reterr)
 {
     if (peg__json_depth(root, PEG_LIMIT_JSON_DEPTH) <= PEG_LIMIT_JSON_DEPTH)
         return PEG_OK;
     return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
                      "a value in the turn nests so deep that its file would have more than %d "
-                     "levels (PEG_LIMIT_JSON_DEPTH); make it flatter",
+                     "levels; make it flatter",
                      PEG_LIMIT_JSON_DEPTH);
 }
 

@@ -86,7 +86,7 @@ static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middle
         return peg__fail_because(reterr, PEG_EHOST, "E_DISPATCH_PIPELINE_ERROR", &why,
                                  "a middleware of the %s pipeline failed", name);
     case PEG__PIPELINE_SHORT:
-        /* Whoever ended the dispatch need not run the rest. */
+        /* A middleware that ended the dispatch need not run the rest. */
         return peg_dispatch_is_signalled(dispatch) ? PEG_OK
                                                    : peg__pipeline_fail_short(reterr, name);
     default:
@@ -112,7 +112,7 @@ static peg_status execute(peg_dispatch *dispatch, peg_error *reterr)
     status = loop->engine.fn ? peg__dispatch_infer(dispatch, &why)
                              : loop->executor.fn(dispatch, loop->executor.user, &why);
     if (!status || peg__dispatch_is_stopped(dispatch))
-        return PEG_OK; /* whatever it says: it was asked to stop */
+        return PEG_OK; /* with any status: it was asked to stop */
     peg__host_failed(status, &why, "E_EXECUTOR", "the executor", &why);
     return peg__fail_because(reterr, PEG_EHOST, "E_EXECUTOR", &why,
                              "the executor failed in iteration %u", dispatch->iteration);
@@ -143,7 +143,7 @@ static bool is_nacked(const peg_dispatch *dispatch)
 }
 
 /* True while the iteration may go on: an ack does not end it, everything else does. What was acked
- * is done, also if somebody wants to stop it afterwards. */
+ * is done, also if it is stopped afterwards. */
 static bool goes_on(const peg_dispatch *dispatch, peg_status status)
 {
     if (status || is_nacked(dispatch))
@@ -172,7 +172,7 @@ static void look_again(const peg_dispatch *dispatch, struct asking *asking)
     asking->n_calls = n_calls;
 }
 
-/* After the output pipeline, so that a guard there can still nack what the model said. */
+/* After the output pipeline, so that a guard there can still nack the model's answer. */
 static peg_status auto_ack(peg_dispatch *dispatch, const struct asking *asking, peg_error *reterr)
 {
     if (asking->wants_tools || peg_dispatch_is_signalled(dispatch) ||
@@ -296,7 +296,7 @@ static peg_error what_ended_it(const peg_dispatch *dispatch, peg_status status,
     return why;
 }
 
-static void tell_error(peg_ctx *ctx, const peg_error *error)
+static void emit_error(peg_ctx *ctx, const peg_error *error)
 {
     peg_event event = {.kind = PEG_EVENT_ERROR, .error = error};
 
@@ -326,7 +326,7 @@ static peg_outcome run_to_the_end(peg_dispatch *dispatch)
     event.error = outcome.end == PEG_END_ACK ? NULL : &outcome.error;
     end_span(dispatch->base_ctx, &span, &event);
     if (outcome.end == PEG_END_NACK)
-        tell_error(dispatch->base_ctx, &outcome.error);
+        emit_error(dispatch->base_ctx, &outcome.error);
     return outcome;
 }
 

@@ -35,11 +35,11 @@ struct batch {
     size_t width;
     struct peg__run_tap tap;
     struct peg__map handles; /* given out and perhaps not in the turn yet */
-    bool is_kept;            /* somebody takes snapshots */
+    bool is_kept;            /* snapshots are taken */
     bool is_given_up;        /* a call failed, and errors end the loop */
 };
 
-/* ---- for those who resume ------------------------------------------------------- */
+/* ---- marks for resuming --------------------------------------------------------- */
 
 static bool is_answered(const struct batch *batch, size_t i)
 {
@@ -139,7 +139,7 @@ static peg_status make_handle(struct batch *batch, peg_str call_id, peg_str *ret
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
-/* After a nack nobody will see what a handler answers; an ack lets the iteration finish. */
+/* After a nack the answers of handlers are not used; an ack lets the iteration finish. */
 static bool is_ended_early(const struct batch *batch)
 {
     return peg_dispatch_nack_error(batch->dispatch) || peg__dispatch_is_stopped(batch->dispatch);
@@ -157,7 +157,7 @@ static peg_status begin_next(struct batch *batch, peg_error *reterr)
         status = peg__kept_prepare(batch->dispatch, block, reterr);
     if (!status)
         status = snapshot_calls(batch, batch->n_begun + 1, PEG_PHASE_PRE_CALL, reterr);
-    if (status || is_ended_early(batch)) /* perhaps by whoever keeps the turn */
+    if (status || is_ended_early(batch)) /* perhaps by the snapshot function */
         return status;
     status = peg__run_begin(&batch->runs[batch->n_begun % batch->width], batch->dispatch->ctx,
                             &request, &batch->options, &batch->tap, reterr);
@@ -306,7 +306,7 @@ static peg_status collect_pending(struct batch *batch, peg_error *reterr)
     return PEG_OK;
 }
 
-/* What the host did not set is as the turn's settings say. */
+/* The turn's settings fill in what the host left unset. */
 static void fill_settings(peg_run_settings *settings, const peg_tool_config *config)
 {
     if (!settings->timeout_ms)
@@ -392,7 +392,7 @@ static peg_status read_marks(const peg_json *marks, struct left *left, peg_error
     return PEG_OK;
 }
 
-/* May it run again? Nobody knows whether it ran. */
+/* May it run again? It is unknown whether it ran. */
 static bool is_repeatable(peg_dispatch *dispatch, peg_str name)
 {
     peg_tool *tool = peg_registry_get(dispatch->registry, name);
@@ -581,7 +581,7 @@ static peg_status answer_calls(peg_dispatch *dispatch, peg_step_decision decisio
                           reterr);
     if (decision == PEG_STEP_SKIP_TOOLS)
         return skip_calls(dispatch, "E_TOOL_SKIPPED",
-                          "not run: whoever watches this conversation skipped it", reterr);
+                          "not run: skipped by the person who watches this conversation", reterr);
     return peg_dispatch_run_calls(dispatch, NULL, reterr);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What executors and middlewares call: how a dispatch ends, who is notified of it, what is reported
+/* The functions for executors and middlewares: how a dispatch ends, its subscribers, reports
  * while it works, and what it asks of the storage. */
 
 #include "base/error.h"

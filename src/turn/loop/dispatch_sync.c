@@ -35,7 +35,7 @@ static void bound_settings(peg_run_settings *settings)
         settings->max_retries = 0;
 }
 
-/* What the host set counts more than what a turn says. */
+/* The host's settings count more than those of a turn. */
 static void put_hosts(peg_run_settings *settings, const peg_run_settings *hosts)
 {
     if (hosts->max_iterations)
@@ -153,7 +153,7 @@ static peg_status sync_absent(peg_dispatch *dispatch, const peg_json *stored,
                    ? peg_turn_unset(dispatch->turn, &peg_key_tool_definitions, reterr)
                    : peg__turn_put_definitions(dispatch->turn, *live, reterr);
     if (loop->advertise == PEG_ADVERTISE_REGISTRY)
-        return PEG_OK; /* the turn keeps what it has, but nobody reads it */
+        return PEG_OK; /* the turn keeps them, unread */
     if (is_empty(stored))
         return is_empty(peg__shared_root(*live))
                    ? PEG_OK
@@ -211,7 +211,7 @@ static peg_status sync_definitions(peg_dispatch *dispatch, peg_error *reterr)
 
 /* ---- both ----------------------------------------------------------------------- */
 
-/* Which events tell of the turn as it is now. */
+/* The events that describe the turn as it is now. */
 static peg_status sync_id(peg_dispatch *dispatch, peg_error *reterr)
 {
     if (dispatch->iteration > 0)

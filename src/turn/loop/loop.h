@@ -13,7 +13,7 @@
 
 /*
  * A pipeline of middlewares, each around the next: A before, B before, B after, A after. The same
- * for turns and dispatches, whose middlewares differ in type; who owns the pipeline calls them:
+ * for turns and dispatches, whose middlewares differ in type; the owner of the pipeline calls them:
  *
  *   static peg_status run_input(void *owner, size_t i, peg_middleware_next *next, peg_error
  * *reterr)
@@ -47,7 +47,7 @@ enum peg__pipeline_end {
     PEG__PIPELINE_DONE,    /* the end was reached, perhaps stopped on the way */
     PEG__PIPELINE_STOPPED, /* not reached, because it was stopped: no error */
     PEG__PIPELINE_SHORT,   /* not reached: a middleware did not run the rest */
-    PEG__PIPELINE_FAILED,  /* *reterr is the middleware's error; if it said nothing, ours */
+    PEG__PIPELINE_FAILED,  /* *reterr is the middleware's error; if it is empty, ours */
 };
 
 /* Runs it once, from the start. A failure with PEG_ECANCELED or PEG_ETIMEOUT while it is stopped
@@ -58,12 +58,12 @@ enum peg__pipeline_end peg__pipeline_run(const struct peg__pipeline *pipeline, p
 peg_status peg__pipeline_fail_short(peg_error *reterr, const char *name);
 
 /*
- * What a dispatch tells while it is made: messages and thoughts that grow, tool calls that are
+ * What a dispatch streams: messages and thoughts that grow, tool calls that are
  * announced once and completed once. Lives for a whole dispatch, over all iterations; emits events
  * and stores nothing.
  *
- * A value: start with PEG__STREAMS. One thread at a time. A sink may tell of other things than the
- * one that it is being told of.
+ * A value: start with PEG__STREAMS. One thread at a time. A sink may add to other
+ * streams than the one whose event it handles.
  */
 
 struct peg__streams {
@@ -105,7 +105,7 @@ peg_status peg__streams_notify_args(struct peg__streams *streams, peg_ctx *ctx, 
 void peg__streams_forget_args(struct peg__streams *streams);
 
 struct peg__call_part {
-    peg_str key; /* what tells calls apart, such as the id of the call block; "": call_id */
+    peg_str key; /* identifies a call, such as the id of the call block; "": call_id */
     peg_str call_id;
     peg_str tool;         /* "": as announced, the record's, or the name for those without one */
     peg_str args;         /* to be shown; "": as announced, the record's, or {} */
@@ -119,7 +119,7 @@ peg_status peg__streams_notify_call(struct peg__streams *streams, peg_ctx *ctx,
                                     const struct peg__call_part *part, peg_error *reterr);
 
 /*
- * The same for calls that we run, told apart by the record's key. `args` is what may be shown of
+ * The same for calls that we run, identified by the record's key. `args` is what may be shown of
  * the arguments, NULL if nothing may; what the record has of them is never shown. An announcement
  * that cannot be made for lack of memory is made before the completion.
  */
@@ -169,7 +169,7 @@ struct peg_dispatch {
     peg_tool_config config;      /* that holds now */
     struct peg__shared *offered; /* definitions; NULL before the first sync */
     bool has_results;            /* a call of this dispatch was answered */
-    bool stops_after_iteration;  /* a call failed, and errors end the loop: stop_error says which */
+    bool stops_after_iteration;  /* a call failed, and errors end the loop: see stop_error */
     peg_error stop_error;
     bool has_warned_of_absence;
     bool has_warned;       /* of queries that are not offered */
@@ -201,7 +201,7 @@ void peg__kept_end(peg_dispatch *dispatch, peg_block *result);
 /* Gives the target the calls that began. Cannot fail. */
 void peg__kept_flush(peg_dispatch *dispatch);
 void peg__kept_clear(peg_dispatch *dispatch);
-/* Tells whoever keeps turns; PEG_OK if nobody does. */
+/* Calls the snapshot function; PEG_OK if there is none. */
 peg_status peg__snapshot(peg_ctx *ctx, const peg_dispatch_options *loop, const peg_turn *turn,
                          peg_phase phase, peg_error *reterr);
 bool peg__snapshot_is_wanted(const peg_ctx *ctx, const peg_dispatch_options *loop);

@@ -25,17 +25,17 @@ static bool is_stopped(const struct peg__pipeline *pipeline)
     return pipeline->is_stopped && pipeline->is_stopped(pipeline->owner);
 }
 
-/* Makes sure that a failure has words, and keeps them: a middleware further out may pass the status
- * on and forget the error. */
+/* Makes sure that a failure has a message, and keeps it: a middleware further out may pass the
+ * status on and forget the error. */
 static peg_status take_failure(struct peg__pipeline_run *run, size_t i, peg_status status,
                                const peg_error *error)
 {
-    char who[48];
+    char subject[48];
 
     if (peg__host_is_silent(error) && run->error.status == status)
         return status;
-    snprintf(who, sizeof(who), "middleware %zu of the pipeline", i + 1);
-    return peg__host_failed(status, error, "E_MIDDLEWARE_FAILED", who, &run->error);
+    snprintf(subject, sizeof(subject), "middleware %zu of the pipeline", i + 1);
+    return peg__host_failed(status, error, "E_MIDDLEWARE_FAILED", subject, &run->error);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the pipeline is long
@@ -95,8 +95,8 @@ enum peg__pipeline_end peg__pipeline_run(const struct peg__pipeline *pipeline, p
 
     if (pipeline->n_steps > PEG_LIMIT_MIDDLEWARES) {
         peg__fail(reterr, PEG_ELIMIT, "E_INVALID_TURN_RUNNER_CONFIG",
-                  "a pipeline has at most %d middlewares (PEG_LIMIT_MIDDLEWARES), not %zu",
-                  PEG_LIMIT_MIDDLEWARES, pipeline->n_steps);
+                  "a pipeline has at most %d middlewares, not %zu", PEG_LIMIT_MIDDLEWARES,
+                  pipeline->n_steps);
         return PEG__PIPELINE_FAILED;
     }
     status = walk(&run, 0);

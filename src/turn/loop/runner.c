@@ -25,7 +25,7 @@
 #include "turn/store/store.h"
 #include "turn/turn.h"
 
-/* All complaints, "; " between them. Those that an error has no room for are counted. */
+/* All complaints, "; " between them. Those that do not fit into an error are counted. */
 struct complaints {
     char text[290];
     size_t len;
@@ -34,10 +34,10 @@ struct complaints {
 
 static void add_complaint(struct complaints *all, const char *what)
 {
-    const size_t room = sizeof(all->text) - all->len;
-    const int len = snprintf(all->text + all->len, room, "%s%s", all->len ? "; " : "", what);
+    const size_t capacity = sizeof(all->text) - all->len;
+    const int len = snprintf(all->text + all->len, capacity, "%s%s", all->len ? "; " : "", what);
 
-    if (len >= 0 && (size_t)len < room) {
+    if (len >= 0 && (size_t)len < capacity) {
         all->len += (size_t)len;
         return;
     }
@@ -47,27 +47,27 @@ static void add_complaint(struct complaints *all, const char *what)
 
 static void check_steps(struct complaints *all, const char *name, bool has_array, size_t n)
 {
-    char words[96];
+    char message[96];
 
     if (n > PEG_LIMIT_MIDDLEWARES) {
-        snprintf(words, sizeof(words), "%s has more than %d middlewares", name,
+        snprintf(message, sizeof(message), "%s has more than %d middlewares", name,
                  PEG_LIMIT_MIDDLEWARES);
-        add_complaint(all, words);
+        add_complaint(all, message);
     }
     if (n && !has_array) {
-        snprintf(words, sizeof(words), "%s is NULL but n_%s is not 0", name, name);
-        add_complaint(all, words);
+        snprintf(message, sizeof(message), "%s is NULL but n_%s is not 0", name, name);
+        add_complaint(all, message);
     }
 }
 
 static void check_step(struct complaints *all, const char *name, size_t i, bool has_run)
 {
-    char words[64];
+    char message[64];
 
     if (has_run)
         return;
-    snprintf(words, sizeof(words), "%s[%zu].run is missing", name, i);
-    add_complaint(all, words);
+    snprintf(message, sizeof(message), "%s[%zu].run is missing", name, i);
+    add_complaint(all, message);
 }
 
 static void check_loop(struct complaints *all, const peg_dispatch_options *loop)
@@ -124,7 +124,7 @@ static peg_status check_options(const peg_dispatch_options *loop, peg_error *ret
 
 static void check_tools(struct complaints *all, const peg_runner_config *config)
 {
-    char words[64];
+    char message[64];
 
     if (config->n_tools && !config->tools)
         add_complaint(all, "tools is NULL but n_tools is not 0");
@@ -133,8 +133,8 @@ static void check_tools(struct complaints *all, const peg_runner_config *config)
     for (size_t i = 0; config->tools && i < config->n_tools; i++) {
         if (config->tools[i])
             continue;
-        snprintf(words, sizeof(words), "tools[%zu] is NULL", i);
-        add_complaint(all, words);
+        snprintf(message, sizeof(message), "tools[%zu] is NULL", i);
+        add_complaint(all, message);
     }
 }
 
@@ -388,7 +388,7 @@ static void fail_outcome(peg_turn_scope *scope, peg_outcome *outcome, const peg_
     peg_ctx_emit(scope->ctx, &event);
 }
 
-/* The dispatch emits its own error; one that could not even start is ours to tell. */
+/* The dispatch emits its own error, unless it could not even start. */
 static bool dispatch_turn(peg_turn_scope *scope, peg_outcome *outcome)
 {
     peg_error error;
@@ -400,7 +400,7 @@ static bool dispatch_turn(peg_turn_scope *scope, peg_outcome *outcome)
     return outcome->end != PEG_END_NACK;
 }
 
-/* True if it was; the outcome then says why. */
+/* True if it was aborted; then the outcome has the reason. */
 static bool stops_here(const peg_turn_scope *scope, peg_outcome *outcome)
 {
     if (!is_aborted(scope))
@@ -429,7 +429,7 @@ static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
         stops_here(scope, outcome);
 }
 
-/* It ended well: whoever keeps the turn gets all of it. */
+/* It ended well: the snapshot function gets all of it. */
 static void keep_final(peg_turn_scope *scope, peg_outcome *outcome)
 {
     peg_error error;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whoever wants to keep a turn is told at each phase: the function of the loop, else that of the
- * context. */
+/* Calls the snapshot function at each phase: that of the loop, else that of the context. */
 
 #include "base/error.h"
 #include "base/mem.h"

@@ -3,13 +3,12 @@
 /*
  * A pause from beginning to end:
  *
- *   peg_stepper_pause -> enter -> tell -> await
- *   peg_stepper_continue, peg_stepper_disable -> let_go
+ *   peg_stepper_pause -> enter -> emit_pause -> await
+ *   peg_stepper_continue, peg_stepper_disable -> resume_pause
  *
- * A pause lives on the stack of the thread that waits and hangs in the controller's list for as
- * long as it may be continued. Looking whether its session is enabled and hanging it up are one
- * critical section, and so are disabling a session and letting its pauses go: no pause can slip in
- * between and wait for somebody who will not come.
+ * A pause lives on the stack of the thread that waits and is in the stepper's list while it may be
+ * continued. Checking that its session is enabled and adding it are one critical section, and so
+ * are disabling a session and resuming its pauses: no pause can slip in between and wait for ever.
  */
 
 #include "pegboard/step.h"
@@ -28,9 +27,9 @@ enum { DEFAULT_WAIT_MS = 30000 };
 
 struct pause {
     peg_pause_info info;
-    peg_str session; /* whole; borrowed from who pauses */
+    peg_str session; /* whole; borrowed from the caller */
     struct pause *next;
-    struct pause **hangs_from; /* NULL: let go */
+    struct pause **link; /* NULL: resumed */
     peg_step_decision decision;
 };
 
@@ -79,30 +78,30 @@ peg_stepper *peg_stepper_unref(peg_stepper *steps)
 
 /* ---- the list of pauses: all with the lock ---------------------------------------------- */
 
-static void hang_up(peg_stepper *steps, struct pause *pause)
+static void add_pause(peg_stepper *steps, struct pause *pause)
 {
     pause->next = steps->pauses;
-    pause->hangs_from = &steps->pauses;
+    pause->link = &steps->pauses;
     if (pause->next)
-        pause->next->hangs_from = &pause->next;
+        pause->next->link = &pause->next;
     steps->pauses = pause;
     steps->n_pauses++;
 }
 
-static void take_down(peg_stepper *steps, struct pause *pause)
+static void remove_pause(peg_stepper *steps, struct pause *pause)
 {
-    *pause->hangs_from = pause->next;
+    *pause->link = pause->next;
     if (pause->next)
-        pause->next->hangs_from = pause->hangs_from;
-    pause->hangs_from = NULL;
+        pause->next->link = pause->link;
+    pause->link = NULL;
     steps->n_pauses--;
 }
 
-/* Whoever waits may return at once when the lock is given up: the pause is gone then. */
-static void let_go(peg_stepper *steps, struct pause *pause, peg_step_decision decision)
+/* The waiting thread may return as soon as the lock is free: the pause is gone then. */
+static void resume_pause(peg_stepper *steps, struct pause *pause, peg_step_decision decision)
 {
     pause->decision = decision;
-    take_down(steps, pause);
+    remove_pause(steps, pause);
     peg__wait_wake(&steps->wait);
 }
 
@@ -129,17 +128,16 @@ peg_status peg_stepper_enable(peg_stepper *steps, peg_str session_id, peg_error 
 
     if (!is_session(session_id))
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
-                         "a session cannot be gone through step by step: its id has to be 1 to %d "
-                         "bytes of UTF-8 (PEG_LIMIT_ID_BYTES)",
+                         "a session cannot be stepped: its id must be 1 to %d bytes of UTF-8",
                          PEG_LIMIT_ID_BYTES);
     pthread_mutex_lock(&steps->wait.lock);
     status = peg__map_put(&steps->sessions, session_id, steps, NULL);
     pthread_mutex_unlock(&steps->wait.lock);
     if (status == PEG_ELIMIT)
-        return peg__fail(reterr, PEG_ELIMIT, "E_STEPS_FULL",
-                         "no more than %d sessions can be gone through step by step at once "
-                         "(PEG_LIMIT_STEP_SESSIONS): disable those that have ended",
-                         PEG_LIMIT_STEP_SESSIONS);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_STEPS_FULL",
+            "at most %d sessions can be stepped at once: disable those that have ended",
+            PEG_LIMIT_STEP_SESSIONS);
     return status ? peg__fail_nomem(reterr) : PEG_OK;
 }
 
@@ -152,7 +150,7 @@ void peg_stepper_disable(peg_stepper *steps, peg_str session_id)
     for (struct pause *pause = steps->pauses; pause; pause = next) {
         next = pause->next;
         if (peg__str_eq(pause->session, session_id))
-            let_go(steps, pause, PEG_STEP_CONTINUE);
+            resume_pause(steps, pause, PEG_STEP_CONTINUE);
     }
     pthread_mutex_unlock(&steps->wait.lock);
 }
@@ -167,7 +165,7 @@ bool peg_stepper_is_enabled(peg_stepper *steps, peg_str session_id)
     return is_enabled;
 }
 
-/* ---- from outside: what waits, and letting it go ------------------------------------------- */
+/* ---- for other threads: finding and resuming pauses ---------------------------------------- */
 
 peg_status peg_stepper_continue(peg_stepper *steps, const char *pause_id,
                                 peg_step_decision decision, peg_pause_info *ret_info,
@@ -178,20 +176,18 @@ peg_status peg_stepper_continue(peg_stepper *steps, const char *pause_id,
     if (decision != PEG_STEP_CONTINUE && decision != PEG_STEP_SKIP_TOOLS &&
         decision != PEG_STEP_ABORT)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
-                         "a pause cannot go on with decision %d: see peg_step_decision",
-                         (int)decision);
+                         "%d is no decision: see peg_step_decision", (int)decision);
     pthread_mutex_lock(&steps->wait.lock);
     pause = find(steps, pause_id);
     if (pause && ret_info)
         *ret_info = pause->info;
     if (pause)
-        let_go(steps, pause, decision);
+        resume_pause(steps, pause, decision);
     pthread_mutex_unlock(&steps->wait.lock);
     if (pause)
         return PEG_OK;
     return peg__fail(reterr, PEG_ENOTFOUND, "E_STEP_PAUSE",
-                     "nothing waits as pause '%.64s': it has gone on already, or never was",
-                     pause_id);
+                     "no pause '%.64s': it was resumed already, or never existed", pause_id);
 }
 
 bool peg_stepper_lookup(peg_stepper *steps, const char *pause_id, peg_pause_info *ret_info)
@@ -246,7 +242,7 @@ static bool enter(peg_stepper *steps, struct pause *pause)
     pthread_mutex_lock(&steps->wait.lock);
     is_enabled = peg__map_find(&steps->sessions, pause->session) != NULL;
     if (is_enabled)
-        hang_up(steps, pause);
+        add_pause(steps, pause);
     pthread_mutex_unlock(&steps->wait.lock);
     return is_enabled;
 }
@@ -261,7 +257,7 @@ static const char *summary_of(const char *phase)
 }
 
 /* The pause can be continued already: a listener may do so at once. */
-static void tell(const struct pause *pause, peg_ctx *ctx, const char *phase)
+static void emit_pause(const struct pause *pause, peg_ctx *ctx, const char *phase)
 {
     char session[PEG_LIMIT_ID_BYTES + 1];
     peg_event event = {.kind = PEG_EVENT_PAUSE,
@@ -276,20 +272,20 @@ static void tell(const struct pause *pause, peg_ctx *ctx, const char *phase)
     peg_ctx_emit(ctx, &event);
 }
 
-static bool is_let_go(void *user)
+static bool is_resumed(void *user)
 {
-    return !((const struct pause *)user)->hangs_from;
+    return !((const struct pause *)user)->link;
 }
 
-/* Whatever ends it, the pause hangs nowhere afterwards. */
+/* The pause is in no list afterwards. */
 static enum peg__woke await(peg_stepper *steps, struct pause *pause, peg_ctx *ctx, int64_t until_ns)
 {
     enum peg__woke woke;
 
     pthread_mutex_lock(&steps->wait.lock);
-    woke = peg__wait_for(&steps->wait, ctx, until_ns, is_let_go, pause);
+    woke = peg__wait_for(&steps->wait, ctx, until_ns, is_resumed, pause);
     if (woke != PEG__WOKE_DONE)
-        take_down(steps, pause);
+        remove_pause(steps, pause);
     pthread_mutex_unlock(&steps->wait.lock);
     return woke;
 }
@@ -341,7 +337,7 @@ peg_status peg_stepper_pause(peg_stepper *steps, peg_ctx *ctx, peg_str session_i
         return PEG_OK;
     }
     peg__ctx_pause_budget(ctx);
-    tell(&pause, ctx, phase);
+    emit_pause(&pause, ctx, phase);
     woke = await(steps, &pause, ctx, until_ns);
     peg__ctx_resume_budget(ctx);
     if (woke == PEG__WOKE_STOP)

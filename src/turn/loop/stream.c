@@ -16,9 +16,9 @@
 struct text {
     struct peg__buf full; /* freed when it is complete */
     int64_t created_ms;
-    unsigned n_told;
+    unsigned n_parts;
     bool is_complete;
-    bool is_telling; /* a sink may be looking at `full` */
+    bool is_emitting; /* a sink may be reading `full` */
 };
 
 /* A tool call. */
@@ -26,10 +26,10 @@ struct call {
     char *strings; /* tool and args; freed when it is complete */
     peg_str tool;
     peg_str args;
-    char checksum[65]; /* "" if nobody was listening */
+    char checksum[65]; /* "" without a sink */
     int64_t created_ms;
     bool is_complete;
-    bool is_telling;
+    bool is_emitting;
 };
 
 static void free_texts(struct peg__map *texts)
@@ -60,35 +60,32 @@ void peg__streams_free(struct peg__streams *streams)
     streams->n_bytes = 0;
 }
 
-/* ---- what may be told ----------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------- */
 
 static peg_status check_id(peg_str id, peg_error *reterr)
 {
     if (!id.len || id.len > PEG_LIMIT_CALL_ID_BYTES)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
-                         "an id has 1 to %d bytes (PEG_LIMIT_CALL_ID_BYTES), not %zu",
-                         PEG_LIMIT_CALL_ID_BYTES, id.len);
+                         "an id has 1 to %d bytes, not %zu", PEG_LIMIT_CALL_ID_BYTES, id.len);
     return PEG_OK;
 }
 
-static peg_status check_open(bool is_complete, bool is_telling, peg_error *reterr)
+static peg_status check_open(bool is_complete, bool is_emitting, peg_error *reterr)
 {
     if (is_complete)
         return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
-                         "what has this id was completed: use another id for what comes");
-    if (is_telling)
+                         "the stream of this id is complete: use another id");
+    if (is_emitting)
         return peg__fail(reterr, PEG_ESTATE, "E_WRONG_STATE",
-                         "an event of this very id is being heard: tell more after the sink has "
-                         "returned");
+                         "the sink handles an event of this id: send more after it has returned");
     return PEG_OK;
 }
 
-static peg_status check_room(const struct peg__streams *streams, size_t n, peg_error *reterr)
+static peg_status check_capacity(const struct peg__streams *streams, size_t n, peg_error *reterr)
 {
     if (n > PEG_LIMIT_STREAM_BYTES - streams->n_bytes)
         return peg__fail(reterr, PEG_ELIMIT, "E_STREAM_TOO_LARGE",
-                         "what a dispatch tells and has not completed has at most %d bytes "
-                         "(PEG_LIMIT_STREAM_BYTES)",
+                         "the open streams of a dispatch have at most %d bytes: complete some",
                          PEG_LIMIT_STREAM_BYTES);
     return PEG_OK;
 }
@@ -98,8 +95,7 @@ static peg_status fail_add(peg_status status, peg_error *reterr)
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     return peg__fail(reterr, PEG_ELIMIT, "E_STREAM_TOO_LARGE",
-                     "a dispatch tells of at most %d things of a kind (PEG_LIMIT_STREAMS)",
-                     PEG_LIMIT_STREAMS);
+                     "a dispatch has at most %d streams of a kind", PEG_LIMIT_STREAMS);
 }
 
 static int64_t now_ms(const peg_ctx *ctx)
@@ -149,9 +145,9 @@ static void drop_text(struct peg__map *texts, peg_str id, struct text *text)
 static void emit_text(struct peg__streams *streams, peg_ctx *ctx, struct text *text,
                       peg_event *event)
 {
-    text->is_telling = true;
+    text->is_emitting = true;
     peg_ctx_emit(ctx, event);
-    text->is_telling = false;
+    text->is_emitting = false;
     if (text->is_complete) {
         streams->n_bytes -= text->full.len;
         peg__buf_free(&text->full);
@@ -168,9 +164,9 @@ static struct text *add_to_text(struct peg__streams *streams, struct peg__map *t
 
     *ret_status = check_id(part->id, reterr);
     if (!*ret_status && text)
-        *ret_status = check_open(text->is_complete, text->is_telling, reterr);
+        *ret_status = check_open(text->is_complete, text->is_emitting, reterr);
     if (!*ret_status)
-        *ret_status = check_room(streams, part->delta.len, reterr);
+        *ret_status = check_capacity(streams, part->delta.len, reterr);
     if (*ret_status)
         return NULL;
     if (!text)
@@ -187,7 +183,7 @@ static struct text *add_to_text(struct peg__streams *streams, struct peg__map *t
     }
     streams->n_bytes += part->delta.len;
     text->is_complete = part->is_complete;
-    text->n_told++;
+    text->n_parts++;
     return text;
 }
 
@@ -229,7 +225,7 @@ peg_status peg__streams_notify_args(struct peg__streams *streams, peg_ctx *ctx, 
                                               .tool = tool,
                                               .full = peg__buf_view(&text->full),
                                               .delta = delta,
-                                              .sequence = text->n_told};
+                                              .sequence = text->n_parts};
     emit_text(streams, ctx, text, &event);
     return PEG_OK;
 }
@@ -334,9 +330,9 @@ static void emit_call(peg_ctx *ctx, struct call *call, const struct peg__call_pa
             },
     };
 
-    call->is_telling = true;
+    call->is_emitting = true;
     peg_ctx_emit(ctx, &event);
-    call->is_telling = false;
+    call->is_emitting = false;
 }
 
 /* The call, or NULL with *ret_status and the error. */
@@ -352,7 +348,7 @@ static struct call *announce(struct peg__streams *streams, peg_ctx *ctx, peg_str
         *ret_status = peg__fail_nomem(reterr);
         return NULL;
     }
-    status = check_room(streams, call->tool.len + call->args.len, reterr);
+    status = check_capacity(streams, call->tool.len + call->args.len, reterr);
     if (!status)
         status = fill_checksum(call, ctx, part, reterr);
     if (!status && (status = peg__map_add(&streams->calls, key, call)))
@@ -393,7 +389,7 @@ peg_status peg__streams_notify_call(struct peg__streams *streams, peg_ctx *ctx,
     peg_status status = check_id(key, reterr);
 
     if (!status && call)
-        status = check_open(call->is_complete, call->is_telling, reterr);
+        status = check_open(call->is_complete, call->is_emitting, reterr);
     if (status)
         return status;
     if (call && !part->record)

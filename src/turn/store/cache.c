@@ -22,7 +22,7 @@ void peg__cache_start(struct peg__cache *cache)
     cache->round++; /* from 1 on */
 }
 
-/* Addresses differ above their lowest four bits. Nobody outside chooses them. */
+/* Addresses differ above their lowest four bits. No input chooses them. */
 static size_t place_of(const struct peg__cache *cache, const void *thing)
 {
     return (size_t)(((uintptr_t)thing >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 20) &
@@ -30,7 +30,7 @@ static size_t place_of(const struct peg__cache *cache, const void *thing)
 }
 
 /* Where it stands, or where it would. Requires capacity. */
-static struct peg__cached *look(const struct peg__cache *cache, const void *thing)
+static struct peg__cached *find_slot(const struct peg__cache *cache, const void *thing)
 {
     size_t i = place_of(cache, thing);
 
@@ -45,14 +45,14 @@ const unsigned char *peg__cache_find(struct peg__cache *cache, const void *thing
 
     if (!cache->capacity)
         return NULL;
-    entry = look(cache, thing);
+    entry = find_slot(cache, thing);
     if (!entry->thing)
         return NULL;
     entry->round = cache->round;
     return entry->digest;
 }
 
-static void let_go(const struct peg__cached *entry)
+static void release_entry(const struct peg__cached *entry)
 {
     if (entry->kind == PEG__CACHE_BLOCK)
         peg_block_unref(peg__unconst(entry->thing));
@@ -72,11 +72,11 @@ static bool move(struct peg__cache *cache, size_t capacity, uint64_t since)
         const struct peg__cached *entry = &cache->entries[i];
 
         if (entry->thing && entry->round >= since) {
-            *look(&to, entry->thing) = *entry;
+            *find_slot(&to, entry->thing) = *entry;
             to.n++;
             to.n_bytes += entry->size;
         } else if (entry->thing) {
-            let_go(entry);
+            release_entry(entry);
         }
     }
     peg__free(cache->entries);
@@ -89,8 +89,8 @@ static bool is_full(const struct peg__cache *cache, size_t size)
     return cache->n >= PEG_LIMIT_STORE_CACHE || cache->n_bytes + size > PEG_LIMIT_STORE_CACHE_BYTES;
 }
 
-/* Room for one more, by more memory or by forgetting what other turns asked for. */
-static bool make_room(struct peg__cache *cache, size_t size)
+/* Capacity for one more, by more memory or by dropping entries of other turns. */
+static bool make_capacity(struct peg__cache *cache, size_t size)
 {
     if (size > PEG_LIMIT_STORE_CACHE_BYTES || cache->full_in == cache->round)
         return false;
@@ -110,9 +110,9 @@ void peg__cache_add(struct peg__cache *cache, enum peg__cache_kind kind, const v
 {
     struct peg__cached *entry;
 
-    if (!make_room(cache, size))
+    if (!make_capacity(cache, size))
         return;
-    entry = look(cache, thing);
+    entry = find_slot(cache, thing);
     if (entry->thing)
         return;
     *entry = (struct peg__cached){
@@ -130,7 +130,7 @@ void peg__cache_free(struct peg__cache *cache)
 {
     for (size_t i = 0; i < cache->capacity; i++)
         if (cache->entries[i].thing)
-            let_go(&cache->entries[i]);
+            release_entry(&cache->entries[i]);
     peg__free(cache->entries);
     *cache = (struct peg__cache){0};
 }

@@ -169,7 +169,7 @@ static peg_status get_version(struct peg__db *db, int64_t *ret_version, peg_erro
     return PEG_OK;
 }
 
-/* In a transaction, so that of two who open it at once only one does it. */
+/* In a transaction, so that of two processes that open it at once only one migrates. */
 static peg_status migrate_in(struct peg__db *db, peg_error *reterr)
 {
     char pragmas[96];
@@ -203,9 +203,8 @@ static peg_status migrate_schema(struct peg__db *db, peg_error *reterr)
 /* ---- life -------------------------------------------------------------------------------------
  */
 
-/* What was said in a conversation is for its owner alone; the files beside it get the same mode. It
- * is made without being opened: closing it would drop the locks of another connection that this
- * process has to it. */
+/* A conversation is for its owner alone; the files beside it get the same mode. mknod() and not
+ * open(): closing it would drop the locks of another connection of this process. */
 static peg_status make_file(const char *path, peg_error *reterr)
 {
     if (mknod(path, S_IFREG | 0600, 0) != 0 && errno != EEXIST)
@@ -214,7 +213,7 @@ static peg_status make_file(const char *path, peg_error *reterr)
     return PEG_OK;
 }
 
-/* Switching a new file to a write-ahead log does not wait for others who are doing the same. */
+/* SQLite does not wait for another process that switches a new file to a write-ahead log too. */
 static peg_status open_patiently(struct peg__db *db, peg_error *reterr)
 {
     enum { PAUSE_MS = 5 };
@@ -560,7 +559,7 @@ static peg_status add_chunks(struct peg__db *db, peg_str key, peg_str bytes, peg
     return status;
 }
 
-/* Whoever writes a part looks for its bytes first and writes only what is missing. */
+/* The writer of a part finds its bytes first and writes only those that are missing. */
 static peg_status note_key(struct peg__db *db, peg_str key, int64_t len, peg_error *reterr)
 {
     peg_status status;
@@ -572,8 +571,7 @@ static peg_status note_key(struct peg__db *db, peg_str key, int64_t len, peg_err
         return peg__fail_nomem(reterr);
     db->n_key_bytes += (uint64_t)len;
     return status ? peg__fail(reterr, PEG_ELIMIT, "E_SPOOL_FULL",
-                              "a block has more than %d runs of bytes (PEG_LIMIT_SPOOL_KEYS)",
-                              PEG_LIMIT_SPOOL_KEYS)
+                              "a block has more than %d runs of bytes", PEG_LIMIT_SPOOL_KEYS)
                   : PEG_OK;
 }
 

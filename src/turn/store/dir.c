@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Each store holds a shared lock on its directory. Whoever opens it and gets the exclusive one is
- * alone, and so may clear away what crashes left: new files without a name, and bytes of a turn
- * that is gone.
+ * Each store holds a shared lock on its directory. An opener that gets the exclusive lock is alone,
+ * and clears away what crashes left: new files without a name, and bytes of a removed turn.
  */
 
 #include "turn/store/internal.h"
@@ -217,7 +216,7 @@ static peg_status read_open(struct peg__dir *dir, int fd, const char *name, size
         return fail(dir, name, "cannot be read", reterr);
     if (!S_ISREG(about.st_mode))
         return peg__fail(reterr, PEG_EIO, "E_TURN_STORE",
-                         "'%.80s' in turn store '%.100s' is no file of ours: take it away", name,
+                         "'%.80s' in turn store '%.100s' is not a regular file: remove it", name,
                          dir->path);
     n = (uint64_t)about.st_size < max ? (size_t)about.st_size : max;
     file.bytes = peg__alloc(n + 1);
@@ -276,7 +275,7 @@ static peg_status each_entry(struct peg__dir *dir, const char *which, entry_fn f
         return status;
     }
     errno = 0;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this stream. */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): this stream is local. */
     while (!status && (entry = readdir(entries))) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             status = fn(user, entry->d_name, reterr);
@@ -365,7 +364,7 @@ static peg_status fail_to_open(const char *path, const char *what, peg_error *re
     return peg__fail(reterr, PEG_EIO, "E_TURN_STORE", "turn store '%.128s' %s: %m", path, what);
 }
 
-/* Nobody else uses the directory. */
+/* Requires the exclusive lock. */
 static peg_status clear_away(void *user, const char *file, peg_error *reterr)
 {
     struct peg__dir *dir = user;

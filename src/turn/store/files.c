@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Turns in files. A file is the turn's JSON as peg_turn_write() makes it, with one member more in
- * front that tells what the store knows about it:
+ * Turns in files. A file is the turn's JSON as peg_turn_write() makes it, with one more member in
+ * front, the store's own:
  *
  *   {"pegboard_store":{"id":"...","session_id":"...","phase":"post_call","saved_ms":1,"n_blocks":9},
  *    "id":"...","blocks":[...]}
  *
- * So the state and what is known about it are replaced at once, a list has to read only the
- * beginning of each file, and whoever reads turns can read the file: members that nobody knows are
- * kept. A file that somebody else put there, without the member, is a turn like any other.
+ * So the turn and its state are replaced at once, a list reads only the beginning of each file, and
+ * any reader of turns can read the file: it keeps unknown members. A file that another program put
+ * there, without the member, is a turn like any other.
  *
  * Bytes too large for the text are spooled first, by their digest: they are on the disk before the
  * file that leads to them, and never replaced.
@@ -32,7 +32,7 @@
 
 #define MEMBER "pegboard_store"
 
-/* Enough for the member in front, unless somebody has very long session ids. */
+/* Enough for the member in front, unless a session id is very long. */
 enum { PEEK_BYTES = 4096 };
 
 /* ---- bytes: a spool store that is opened when it is needed ---------------------------------- */
@@ -198,7 +198,7 @@ static peg_str member_in(peg_str text)
     return peg__strn("", 0);
 }
 
-/* The members of a turn's file that nobody knows, without ours; NULL if no other is left. */
+/* The unknown members of a turn's file, without ours; NULL if no other is left. */
 static peg_status without_member(const peg_json *members, struct peg__shared **ret_rest,
                                  peg_error *reterr)
 {
@@ -272,8 +272,7 @@ static peg_status write_text(const peg_turn *turn, const peg_turn_info *info,
         return peg__fail_nomem(reterr);
     if (ret_buf->status)
         return peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
-                         "the turn is longer than %d bytes as text (PEG_LIMIT_TEXT_BYTES)",
-                         PEG_LIMIT_TEXT_BYTES);
+                         "the turn is longer than %d bytes as text", PEG_LIMIT_TEXT_BYTES);
     return PEG_OK;
 }
 
@@ -342,20 +341,20 @@ struct loaded {
     peg_turn_info info; /* strings are the turn's */
 };
 
-static void tell(const peg_turn *turn, int64_t changed_ms, peg_turn_info *ret_info)
+static void describe_turn(const peg_turn *turn, int64_t changed_ms, peg_turn_info *ret_info)
 {
     peg_turn_info info = {.id = peg_turn_id(turn),
                           .phase = PEG_PHASE_FINAL,
                           .saved_ms = changed_ms,
                           .n_blocks = peg_turn_len(turn)};
-    peg_turn_info told;
+    peg_turn_info stored;
 
     if (peg_turn_get_string(turn, &peg_key_session_id, &info.session_id, NULL) ||
         !info.session_id.ptr)
         info.session_id = peg__str("");
-    if (member_of(turn) && read_member(member_of(turn), &told)) {
-        info.phase = told.phase;
-        info.saved_ms = told.saved_ms;
+    if (member_of(turn) && read_member(member_of(turn), &stored)) {
+        info.phase = stored.phase;
+        info.saved_ms = stored.saved_ms;
     }
     *ret_info = info;
 }
@@ -372,7 +371,7 @@ static peg_status read_text(const struct peg__dir *dir, const char *name,
         return peg__fail_nomem(reterr);
     if (status)
         return fail_damaged(dir, name, &why, reterr);
-    tell(loaded.turn, file->changed_ms, &loaded.info);
+    describe_turn(loaded.turn, file->changed_ms, &loaded.info);
     if (member_of(loaded.turn))
         status = take_off(loaded.turn, reterr);
     if (status)
@@ -510,7 +509,7 @@ static peg_status list_whole(const struct listing *listing, const char *name, pe
     return status;
 }
 
-/* A file that is damaged hides nobody else: it is told about when it is loaded. */
+/* A damaged file does not hide the others: loading it reports the damage. */
 static peg_status list_one(void *user, const char *name, peg_error *reterr)
 {
     bool is_done = false;

@@ -26,7 +26,7 @@
  *   .lock        what savers, loaders and removers of one turn lock a byte of
  *   .new-*       a file that is being written, or what a crash left of it
  *
- * All errors are PEG_EIO (E_TURN_STORE) unless told otherwise.
+ * All errors are PEG_EIO (E_TURN_STORE) unless noted.
  */
 
 enum {
@@ -40,25 +40,25 @@ enum {
 struct peg__dir {
     int fd;
     int lock_fd;
-    pthread_mutex_t locks[PEG__DIR_LOCKS]; /* locks of files do not tell threads apart */
+    pthread_mutex_t locks[PEG__DIR_LOCKS]; /* locks of files do not exclude threads */
     char path[];                           /* absolute */
 };
 
 /* Makes the directory if its parent exists, for its owner alone, and clears away what crashes left
- * if nobody else uses it. */
+ * if no other store uses it. */
 peg_status peg__dir_open(const char *path, struct peg__dir **ret_dir, peg_error *reterr);
 struct peg__dir *peg__dir_close(struct peg__dir *dir);
 
 /*
  * The name for an id: lowercase letters, digits, - and _ as they are, . but not in front; every
- * other byte as %xx. So no two ids have one name, also where a file system does not tell A from a,
+ * other byte as %xx. So no two ids have one name, also where a file system takes A for a,
  * and no name leads elsewhere. What would be longer than PEG__DIR_NAME is ~ and its SHA-256.
  * PEG_ENOMEM only.
  */
 peg_status peg__dir_name(peg_str id, char ret_name[PEG__DIR_NAME + 1]);
 
-/* Keeps others, threads and processes, from changing what stands under a name; shared for those who
- * only read. */
+/* Keeps others, threads and processes, from changing what stands under a name; shared for
+ * readers. */
 peg_status peg__dir_lock(struct peg__dir *dir, const char *name, bool is_shared,
                          peg_error *reterr) PEG_MUST_USE;
 void peg__dir_unlock(struct peg__dir *dir, const char *name);
@@ -97,7 +97,7 @@ struct peg__cache {
     size_t n;
     uint64_t n_bytes; /* what all of them took in the store */
     uint64_t round;   /* counts up; what is asked for in a round is kept in it */
-    uint64_t full_in; /* the round in which there was no room left; 0: none */
+    uint64_t full_in; /* the round in which it was full; 0: none */
 };
 
 enum peg__cache_kind { PEG__CACHE_BLOCK, PEG__CACHE_BAG };
@@ -121,7 +121,7 @@ void peg__cache_free(struct peg__cache *cache);
  * for as long as a part needs them.
  *
  * Invariant, at the end of each transaction: what leads to a part finds it, and each part is led
- * to. So whoever sees a digest in the list that a turn has now need not look for the part.
+ * to. So a digest in the present list of a turn needs no search for its part.
  */
 
 enum peg__db_sql {
@@ -168,7 +168,7 @@ peg_status peg__db_open(const char *path, struct peg__db **ret_db, peg_error *re
 struct peg__db *peg__db_unref(struct peg__db *db);
 
 /* Types of values, one letter each: i int64_t, t peg_str text, b peg_str blob. */
-/* Binds, and hands the statement out to be stepped; whoever steps it resets it. */
+/* Binds, and returns the statement to be stepped; the caller resets it. */
 peg_status peg__db_query(struct peg__db *db, enum peg__db_sql which,
                          struct peg__sqlite_stmt **ret_stmt, peg_error *reterr, const char *types,
                          ...) PEG_MUST_USE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Turns in memory: copies, which share their blocks with what they were copied from. One lock for
- * all of it; nothing of the host's is called while it is held, which is why what was replaced is
- * freed afterwards (a reader that dies calls its owner).
+ * Turns in memory: copies, which share their blocks with the originals. One lock for all of them.
+ * No code of the host runs under it, so a replaced turn is freed afterwards (a reader that dies
+ * calls its owner).
  */
 
 #include <pthread.h>
@@ -90,15 +90,15 @@ static peg_status put(struct memory *m, struct kept *kept, struct kept **ret_old
     peg_status status;
 
     if (kept->info.n_blocks > PEG_LIMIT_STORE_BLOCKS - others)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TURN_STORE_FULL",
-                         "a store in memory takes %d blocks in all (PEG_LIMIT_STORE_BLOCKS): "
-                         "remove turns, or keep them on a disk",
-                         PEG_LIMIT_STORE_BLOCKS);
+        return peg__fail(
+            reterr, PEG_ELIMIT, "E_TURN_STORE_FULL",
+            "a store in memory takes %d blocks in all: remove turns, or keep them on a "
+            "disk",
+            PEG_LIMIT_STORE_BLOCKS);
     status = peg__map_put(&m->turns, kept->info.id, kept, &old);
     if (status == PEG_ELIMIT)
         return peg__fail(reterr, PEG_ELIMIT, "E_TURN_STORE_FULL",
-                         "a store in memory takes %d turns (PEG_LIMIT_MEMORY_TURNS): remove some, "
-                         "or keep them on a disk",
+                         "a store in memory takes %d turns: remove some, or keep them on a disk",
                          PEG_LIMIT_MEMORY_TURNS);
     if (status)
         return peg__fail_nomem(reterr);

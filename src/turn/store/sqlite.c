@@ -44,8 +44,8 @@ struct row {
     struct peg__buf digests; /* of its blocks, one after the other; starts as PEG__BUF(ROW_MAX) */
 };
 
-/* What else a row tells, for loading. */
-struct row_reported {
+/* The columns that only loading needs. */
+struct row_head {
     peg_phase phase;
     char *head; /* freed with peg__free() */
     size_t head_len;
@@ -65,10 +65,9 @@ static peg_status check_digests(const struct peg__buf *digests, peg_error *reter
 {
     if (digests->status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
-    return digests->status
-               ? peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
-                           "a turn takes %d blocks (PEG_LIMIT_TURN_BLOCKS)", PEG_LIMIT_TURN_BLOCKS)
-               : PEG_OK;
+    return digests->status ? peg__fail(reterr, PEG_ELIMIT, "E_TURN_TOO_LARGE",
+                                       "a turn takes %d blocks", PEG_LIMIT_TURN_BLOCKS)
+                           : PEG_OK;
 }
 
 static bool has_digest(const struct peg__buf *digests, size_t i, const peg__digest digest)
@@ -121,19 +120,19 @@ static peg_status take_row(struct peg__db *db, struct peg__sqlite_stmt *stmt, st
     return PEG_OK;
 }
 
-static peg_status take_told(struct peg__db *db, struct peg__sqlite_stmt *stmt,
-                            struct row_reported *told, peg_error *reterr)
+static peg_status take_head(struct peg__db *db, struct peg__sqlite_stmt *stmt,
+                            struct row_head *head, peg_error *reterr)
 {
     struct peg__buf copy = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
-    if (!peg__phase_from_name(peg__sqlite_text(stmt, 2), &told->phase))
+    if (!peg__phase_from_name(peg__sqlite_text(stmt, 2), &head->phase))
         return peg__db_fail_damaged(db, "a turn has an unknown phase", reterr);
     peg__buf_str(&copy, peg__sqlite_text(stmt, 3));
-    return peg__buf_take(&copy, &told->head, &told->head_len, reterr);
+    return peg__buf_take(&copy, &head->head, &head->head_len, reterr);
 }
 
-static peg_status find_row(struct peg__db *db, peg_str id, struct row *row,
-                           struct row_reported *told, peg_error *reterr)
+static peg_status find_row(struct peg__db *db, peg_str id, struct row *row, struct row_head *head,
+                           peg_error *reterr)
 {
     struct peg__sqlite_stmt *stmt = NULL;
     int64_t n_blocks = 0;
@@ -146,8 +145,8 @@ static peg_status find_row(struct peg__db *db, peg_str id, struct row *row,
     if (!status && is_row) {
         n_blocks = peg__sqlite_int64(stmt, 4);
         status = take_row(db, stmt, row, reterr);
-        if (!status && told)
-            status = take_told(db, stmt, told, reterr);
+        if (!status && head)
+            status = take_head(db, stmt, head, reterr);
     }
     peg__sqlite_reset(stmt);
     return status || !is_row ? status : read_pages(db, row, n_blocks, reterr);
@@ -200,7 +199,7 @@ static peg_status write_thing(struct saving *s, enum peg__cache_kind kind, const
 
 /*
  * The digest of a block or bag, and the part in the database with one use more, unless the old list
- * has it at this place (is_kept says so for a digest).
+ * has it at this place (is_kept).
  */
 struct wanted {
     enum peg__cache_kind kind;
@@ -294,7 +293,7 @@ static peg_status want_data(struct saving *s)
     return status;
 }
 
-/* A turn without what is kept elsewhere. */
+/* A turn without its blocks and data, which have tables of their own. */
 static peg_status write_head(const struct saving *s, char **ret_text, size_t *ret_len)
 {
     const peg_turn_write_options how = {PEG_TURN_WRITE_OPTIONS_INIT, .format = PEG_FORMAT_JSON};
@@ -415,8 +414,7 @@ static peg_status sqlite_save(void *self, const peg_turn *turn, const peg_turn_i
     return status;
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------- */
+/* ---- loading -------------------------------------------------------------------- */
 
 /* What is loaded in a transaction. */
 struct loading {
@@ -460,7 +458,7 @@ static peg_status load_block(struct loading *l, const peg__digest digest)
     status = peg__block_read(&how, peg_json_root(doc), peg_json_str(id), &block, l->reterr);
     if (!status)
         status = peg_turn_add(l->turn, block, l->reterr);
-    /* What is saved again has not to be written again. */
+    /* The next save need not write it again. */
     if (!status && peg_turn_at(l->turn, peg_turn_len(l->turn) - 1) == block)
         peg__cache_add(&l->db->cache, PEG__CACHE_BLOCK, block, digest, len);
     return status;
@@ -479,15 +477,14 @@ static peg_status load_data(struct loading *l, const peg__digest digest)
     return status;
 }
 
-static peg_status load_parts(struct loading *l, const struct row *row,
-                             const struct row_reported *told)
+static peg_status load_parts(struct loading *l, const struct row *row, const struct row_head *head)
 {
     peg_turn_read_options how = *l->how;
     peg_status status;
 
     how.format = PEG_FORMAT_JSON;
     how.max_bytes = PEG_LIMIT_TEXT_BYTES;
-    status = peg_turn_read(peg__strn(told->head, told->head_len), &how, &l->turn, l->reterr);
+    status = peg_turn_read(peg__strn(head->head, head->head_len), &how, &l->turn, l->reterr);
     peg__cache_start(&l->db->cache);
     if (!status && row->has_data)
         status = load_data(l, row->data);
@@ -499,14 +496,14 @@ static peg_status load_parts(struct loading *l, const struct row *row,
 static peg_status load_in(struct loading *l, peg_str id, peg_phase *ret_phase)
 {
     struct row row = {.digests = PEG__BUF(ROW_MAX)};
-    struct row_reported told = {.head = NULL};
-    peg_status status = find_row(l->db, id, &row, &told, l->reterr);
+    struct row_head head = {.head = NULL};
+    peg_status status = find_row(l->db, id, &row, &head, l->reterr);
 
     if (!status && row.no)
-        status = load_parts(l, &row, &told);
+        status = load_parts(l, &row, &head);
     if (!status && row.no)
-        *ret_phase = told.phase;
-    peg__free(told.head);
+        *ret_phase = head.phase;
+    peg__free(head.head);
     peg__buf_free(&row.digests);
     return status;
 }
@@ -535,8 +532,7 @@ static peg_status sqlite_load(void *self, peg_str id, const peg_turn_read_option
     return status;
 }
 
-/* ---- removing and listing
- * -------------------------------------------------------------------------- */
+/* ---- removing and listing ------------------------------------------------------- */
 
 static peg_status remove_in(struct peg__db *db, peg_str id, peg_error *reterr)
 {
@@ -605,8 +601,7 @@ static peg_status sqlite_list(void *self, peg_str session_id, struct peg__turn_l
     return status;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------- */
 
 /* Blocks of the cache may hold readers, and these the database: the circle ends here. */
 static void sqlite_free(void *self)

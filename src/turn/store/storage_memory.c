@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What runs keep in memory: for each run_id a list of blocks and bytes by name. One lock for all of
- * it; nothing of the host's is called while it is held, which is why what was replaced is let go
- * of afterwards (a reader that dies calls its owner).
+ * A storage in memory: for each run_id a list of blocks, and bytes by name. One lock for all of it.
+ * No code of the host runs under it, so replaced things are released afterwards (a reader that dies
+ * calls its owner).
  */
 
 #include <pthread.h>
@@ -83,11 +83,11 @@ static struct kept *find_kept(const peg_memory_storage *storage, const peg_ctx *
     return peg__map_get(&storage->runs, run_id_of(ctx));
 }
 
-static peg_status full(peg_error *reterr, const char *limit, unsigned max)
+static peg_status fail_full(peg_error *reterr, unsigned max, const char *what)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_STORAGE_FULL",
-                     "the storage in memory is full: %u (%s); write one that keeps less", max,
-                     limit);
+                     "the storage in memory is full: it takes %u %s; use one that keeps less", max,
+                     what);
 }
 
 /* What the run keeps, made if it kept nothing yet; NULL with *ret_status and the error. */
@@ -103,9 +103,8 @@ static struct kept *make_kept(peg_memory_storage *storage, const peg_ctx *ctx,
     status = kept ? peg__map_add(&storage->runs, run_id_of(ctx), kept) : PEG_ENOMEM;
     if (status) {
         peg__free(kept);
-        *ret_status = status == PEG_ELIMIT
-                          ? full(reterr, "PEG_LIMIT_STORAGE_RUNS", PEG_LIMIT_STORAGE_RUNS)
-                          : peg__fail_nomem(reterr);
+        *ret_status = status == PEG_ELIMIT ? fail_full(reterr, PEG_LIMIT_STORAGE_RUNS, "runs")
+                                           : peg__fail_nomem(reterr);
         return NULL;
     }
     kept->files.max = PEG_LIMIT_STORAGE_FILES;
@@ -124,7 +123,7 @@ static peg_status put_block(peg_memory_storage *storage, const peg_ctx *ctx, peg
         return status;
     at = peg__blocks_find(kept->blocks, PEG__NAME_ID, peg_block_id(block));
     if (at == PEG__NO_BLOCK && storage->n_blocks >= PEG_LIMIT_STORAGE_BLOCKS)
-        return full(reterr, "PEG_LIMIT_STORAGE_BLOCKS", PEG_LIMIT_STORAGE_BLOCKS);
+        return fail_full(reterr, PEG_LIMIT_STORAGE_BLOCKS, "blocks");
     if (peg__blocks_reserve(&kept->blocks))
         return peg__fail_nomem(reterr);
     if (at == PEG__NO_BLOCK) {
@@ -264,10 +263,10 @@ static peg_status put_file(peg_memory_storage *storage, const peg_ctx *ctx, peg_
     before = peg__map_get(&kept->files, name);
     n_bytes = storage->n_bytes - length_of(before) + length_of(reader);
     if (n_bytes > PEG_LIMIT_STORAGE_BYTES)
-        return full(reterr, "PEG_LIMIT_STORAGE_BYTES", PEG_LIMIT_STORAGE_BYTES);
+        return fail_full(reterr, PEG_LIMIT_STORAGE_BYTES, "bytes");
     status = peg__map_put(&kept->files, name, reader, &old);
     if (status == PEG_ELIMIT)
-        return full(reterr, "PEG_LIMIT_STORAGE_FILES", PEG_LIMIT_STORAGE_FILES);
+        return fail_full(reterr, PEG_LIMIT_STORAGE_FILES, "files of a run");
     if (status)
         return peg__fail_nomem(reterr);
     peg_reader_ref(reader);
@@ -289,10 +288,10 @@ static peg_status keep_bytes(void *user, peg_ctx *ctx, const char *what, peg_str
     if (!make_file_name(what, id, &name))
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT",
                          "bytes are kept as \"media\" or \"retrieved\" and by an id of 1 to %d "
-                         "bytes (PEG_LIMIT_BLOCK_ID_BYTES)",
+                         "bytes",
                          PEG_LIMIT_BLOCK_ID_BYTES);
     if (bytes.len > PEG_LIMIT_STORAGE_BYTES)
-        return full(reterr, "PEG_LIMIT_STORAGE_BYTES", PEG_LIMIT_STORAGE_BYTES);
+        return fail_full(reterr, PEG_LIMIT_STORAGE_BYTES, "bytes");
     status = peg_reader_from_bytes(bytes, &reader, reterr);
     if (status)
         return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The face of turn stores: checks what comes in, sorts what is listed, puts errors into words. */
+/* The public functions of turn stores: they check arguments, sort lists and complete errors. */
 
 #include "turn/store/store.h"
 
@@ -64,9 +64,9 @@ void peg_turn_store_set_kinds(peg_turn_store *store, const peg_artifact_kind *co
 
 /* ---- errors ------------------------------------------------------------------------- */
 
-/* What a store of that kind says, as all stores say it. */
-static peg_status explain(peg_status status, const char *what, const peg_error *why,
-                          peg_error *reterr)
+/* The error of one kind of store as that of any turn store. */
+static peg_status fail_store(peg_status status, const char *what, const peg_error *why,
+                             peg_error *reterr)
 {
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
@@ -101,7 +101,7 @@ static peg_status save_at(peg_turn_store *store, const peg_turn *turn, peg_phase
     info.saved_ms = peg_clock_now_ms(clock);
     info.n_blocks = peg_turn_len(turn);
     status = store->ops->save(store->self, turn, &info, &why);
-    return status ? explain(status, "saved", &why, reterr) : PEG_OK;
+    return status ? fail_store(status, "saved", &why, reterr) : PEG_OK;
 }
 
 peg_status peg_turn_store_save(peg_turn_store *store, const peg_turn *turn, peg_phase phase,
@@ -118,7 +118,7 @@ peg_status peg_turn_store_snapshot(peg_ctx *ctx, const peg_turn *turn, peg_phase
 
 /* ---- loading and removing -------------------------------------------------------------- */
 
-/* An id that no turn can have is one that nothing is kept under. */
+/* Nothing is kept under an id that no turn can have. */
 static bool can_be_kept(peg_str id)
 {
     return id.len > 0 && id.len <= PEG_LIMIT_ID_BYTES;
@@ -137,7 +137,7 @@ peg_status peg_turn_store_load(peg_turn_store *store, peg_str id, peg_turn **ret
     if (can_be_kept(id))
         status = store->ops->load(store->self, id, &how, &turn, &phase, &why);
     if (status)
-        return explain(status, "loaded", &why, reterr);
+        return fail_store(status, "loaded", &why, reterr);
     *ret_turn = turn;
     if (turn && ret_phase)
         *ret_phase = phase;
@@ -158,7 +158,7 @@ peg_status peg_turn_store_remove(peg_turn_store *store, peg_str id, peg_error *r
     if (!can_be_kept(id))
         return PEG_OK;
     status = store->ops->remove(store->self, id, &why);
-    return status ? explain(status, "removed", &why, reterr) : PEG_OK;
+    return status ? fail_store(status, "removed", &why, reterr) : PEG_OK;
 }
 
 /* ---- listing ----------------------------------------------------------------------------- */
@@ -172,8 +172,8 @@ peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *
 
     if (list->n >= PEG_LIMIT_STORE_TURNS)
         return peg__fail(reterr, PEG_ELIMIT, "E_TURN_STORE_FULL",
-                         "the store has more than %d turns (PEG_LIMIT_STORE_TURNS): list those of "
-                         "one session, or remove some",
+                         "the store has more than %d turns: list those of one session, or remove "
+                         "some",
                          PEG_LIMIT_STORE_TURNS);
     if (!PEG__RESERVE(list->items, list->n + 1, list->capacity))
         return peg__fail_nomem(reterr);
@@ -219,7 +219,7 @@ peg_status peg_turn_store_list(peg_turn_store *store, peg_str session_id,
     peg_status status = store->ops->list(store->self, session_id, &list, &why);
 
     if (status) {
-        status = explain(status, "listed", &why, reterr);
+        status = fail_store(status, "listed", &why, reterr);
     } else if (list.n > 0) {
         qsort(list.items, list.n, sizeof(*list.items), compare_listed);
         for (size_t i = 0; i < list.n && fn(&list.items[i].info, user); i++)

@@ -7,19 +7,19 @@
 #include "pegboard/turn_store.h"
 
 /*
- * What is behind the face of a turn store: functions of one of its kinds, and what they share.
+ * The kinds of turn stores, and what they share.
  *
- *   store.c         the face: what is checked, sorted and put into words for all of them
- *   store_memory.c  copies
- *   store_files.c   a file each
- *   store_sqlite.c  a database
+ *   store.c   the public functions: checks, sorting, error messages
+ *   memory.c  copies
+ *   files.c   a file each
+ *   sqlite.c  a database
  */
 
 struct peg__turn_list;
 
 /* Functions of a kind. Any thread; what is handed in was checked: a turn with an id, an id of 1 to
- * 256 bytes. They tell what goes wrong in any words: the face makes PEG_EIO (E_TURN_STORE) of all
- * that is neither PEG_ELIMIT nor PEG_ENOMEM. */
+ * 256 bytes. They fail with any error: store.c makes PEG_EIO (E_TURN_STORE) of all that are
+ * neither PEG_ELIMIT nor PEG_ENOMEM. */
 struct peg__turn_store_ops {
     /* info->id is the turn's own. */
     peg_status (*save)(void *self, const peg_turn *turn, const peg_turn_info *info,
@@ -62,8 +62,8 @@ peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *
 /* False if no phase has this name. */
 bool peg__phase_from_name(peg_str name, peg_phase *ret_phase);
 
-/* What a run asks of the host's storage beyond the changes of its turn: of the one that the turn is
- * attached to. Without any, nothing was kept, and bytes stay in memory. */
+/* Requests of a run to the storage that its turn is attached to. Without any, nothing was kept, and
+ * bytes stay in memory. */
 
 peg_status peg__storage_fetch(const peg_turn *turn, unsigned kinds, peg_turn **ret_turn,
                               peg_error *reterr);
