@@ -74,6 +74,25 @@ char *peg__arena_copy(struct peg__arena *arena, peg_str s)
     return copy;
 }
 
+const char **peg__arena_copy_list(struct peg__arena *arena, const char *const *strings,
+                                  size_t *ret_n)
+{
+    const char **copies;
+    size_t n = 0;
+
+    while (strings && strings[n])
+        n++;
+    copies = peg__arena_alloc_zero(arena, (n + 2) * sizeof(*copies));
+    for (size_t i = 0; copies && i < n; i++) {
+        copies[i] = peg__arena_copy(arena, (peg_str){strings[i], strlen(strings[i])});
+        if (!copies[i])
+            return NULL;
+    }
+    if (ret_n)
+        *ret_n = n;
+    return copies;
+}
+
 void peg__arena_reset(struct peg__arena *arena)
 {
     struct peg__chunk *kept = arena->chunk;

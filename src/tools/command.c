@@ -116,28 +116,20 @@ static void fail_exited(peg_call *call, const struct command *command,
                         const struct peg__process_result *result)
 {
     struct peg__buf out = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
-    const char *name = command->program.argv[0];
-    const char *abbreviation;
+    const char *abbreviation = sigabbrev_np(result->number);
 
-    if (result->end == PEG__PROCESS_LOST) {
-        peg__buf_printf(&out,
-                        "the command '%.256s' has ended, and how is not known: the host ignores "
-                        "SIGCHLD or waits for processes that are not its own",
-                        name);
-        peg__call_fail_because(call, "E_COMMAND_EXIT", &out);
-        return;
-    }
-    if (result->end == PEG__PROCESS_EXITED) {
-        peg__buf_printf(&out, "the command '%.256s' ended with exit status %d", name,
-                        result->number);
+    peg__buf_printf(&out, "the command '%.256s' ", command->program.argv[0]);
+    if (result->end == PEG__PROCESS_LOST)
+        peg__buf_puts(&out,
+                      "has ended, and how is not known: the host ignores SIGCHLD or waits for "
+                      "processes that are not its own");
+    else if (result->end == PEG__PROCESS_EXITED)
+        peg__buf_printf(&out, "ended with exit status %d", result->number);
+    else
+        peg__buf_printf(&out, "was ended by signal %d (SIG%s)", result->number,
+                        abbreviation ? abbreviation : "?");
+    if (result->end != PEG__PROCESS_LOST)
         add_tail(&out, result);
-        peg__call_fail_because(call, "E_COMMAND_EXIT", &out);
-        return;
-    }
-    abbreviation = sigabbrev_np(result->number);
-    peg__buf_printf(&out, "the command '%.256s' was ended by signal %d (SIG%s)", name,
-                    result->number, abbreviation ? abbreviation : "?");
-    add_tail(&out, result);
     peg__call_fail_because(call, "E_COMMAND_EXIT", &out);
 }
 
@@ -184,24 +176,6 @@ static void fail_json(peg_call *call, const struct command *command, const peg_e
     peg__call_fail_because(call, "E_COMMAND_OUTPUT", &out);
 }
 
-static void reply_json(peg_call *call, const struct command *command, peg_str output)
-{
-    peg_json_doc *doc = NULL;
-    peg_error error;
-    const peg_status status = peg_json_parse(output, &peg__json_refuse_duplicates, &doc, &error);
-
-    if (status == PEG_OK) {
-        peg_call_reply_json(call, peg_json_root(doc));
-        peg_json_doc_free(doc);
-        return;
-    }
-    if (status == PEG_ENOMEM) {
-        peg__call_out_of_memory(call);
-        return;
-    }
-    fail_json(call, command, &error);
-}
-
 /* A number or a word alone is more likely a text that looks like JSON. */
 static bool looks_like_json(const struct command *command, peg_str output)
 {
@@ -210,17 +184,18 @@ static bool looks_like_json(const struct command *command, peg_str output)
     return kind == PEG__OUTPUT_JSON || (kind == PEG__OUTPUT_TEXT && command->has_output_schema);
 }
 
-static void reply_detected(peg_call *call, const struct command *command, peg_str output)
+/* JSON if it should be, or may be, and is. */
+static void reply_output(peg_call *call, const struct command *command, peg_str output)
 {
     peg_json_doc *doc = NULL;
     peg_error error = {.code = ""};
     peg_status status = PEG_EPARSE;
 
-    if (looks_like_json(command, output))
+    if (command->answers_json || (command->detects_json && looks_like_json(command, output)))
         status = peg_json_parse(output, &peg__json_refuse_duplicates, &doc, &error);
     if (status == PEG_ENOMEM)
         peg__call_out_of_memory(call);
-    else if (status && peg__json_is_duplicate(&error))
+    else if (status && (command->answers_json || peg__json_is_duplicate(&error)))
         fail_json(call, command, &error);
     else if (status)
         peg_call_reply_bytes(call, output);
@@ -232,18 +207,12 @@ static void reply_detected(peg_call *call, const struct command *command, peg_st
 static void answer_call(peg_call *call, const struct command *command,
                         const struct peg__process_result *result)
 {
-    const peg_str output = peg__buf_view(&result->output);
-
     switch (result->end) {
     case PEG__PROCESS_EXITED:
         if (result->number)
             fail_exited(call, command, result);
-        else if (command->answers_json)
-            reply_json(call, command, output);
-        else if (command->detects_json)
-            reply_detected(call, command, output);
         else
-            peg_call_reply_bytes(call, output);
+            reply_output(call, command, peg__buf_view(&result->output));
         return;
     case PEG__PROCESS_SIGNALED:
     case PEG__PROCESS_LOST:
@@ -383,25 +352,6 @@ static peg_status check_command_def(const peg_command_def *def, peg_error *reter
     return status;
 }
 
-/* NULL when out of memory. Room for one word more. */
-static const char **copy_string_list(struct peg__arena *arena, const char *const *strings,
-                                     size_t *ret_n)
-{
-    const char **copies;
-    size_t n = 0;
-
-    while (strings && strings[n])
-        n++;
-    copies = peg__arena_alloc_zero(arena, (n + 2) * sizeof(*copies));
-    for (size_t i = 0; copies && i < n; i++) {
-        copies[i] = peg__arena_copy(arena, peg__str(strings[i]));
-        if (!copies[i])
-            return NULL;
-    }
-    *ret_n = n;
-    return copies;
-}
-
 static bool has_path(const char *const *env)
 {
     for (; *env; env++) {
@@ -414,7 +364,7 @@ static bool has_path(const char *const *env)
 static const char **copy_env(struct peg__arena *arena, const char *const *env)
 {
     size_t n;
-    const char **copies = copy_string_list(arena, env, &n);
+    const char **copies = peg__arena_copy_list(arena, env, &n);
     const char *path;
     char *entry;
     size_t size;
@@ -446,7 +396,6 @@ static void free_command(void *user)
 static struct command *copy_command(const peg_command_def *def)
 {
     struct command *command = peg__alloc_zero(1, sizeof(*command));
-    size_t n;
 
     if (!command)
         return NULL;
@@ -456,7 +405,7 @@ static struct command *copy_command(const peg_command_def *def)
     command->detects_json = def->detects_json;
     command->has_output_schema = def->tool.output_schema;
     command->program.max_memory = def->max_memory;
-    command->program.argv = copy_string_list(&command->arena, def->argv, &n);
+    command->program.argv = peg__arena_copy_list(&command->arena, def->argv, NULL);
     command->program.env = copy_env(&command->arena, def->env);
     if (def->directory)
         command->program.directory = peg__arena_copy(&command->arena, peg__str(def->directory));

@@ -88,7 +88,7 @@ void peg__family_leave(struct peg__family *family);
  * says stop. No process, no descriptor and no signal is left over.
  *
  * Ending it means SIGTERM to its process group and, after the grace, SIGKILL. What left the group
- * (setsid) is found only in a process that has adopted it (tools/descendants.h).
+ * (setsid) is found only in a process that has adopted it (descendants.c).
  *
  * Once the program itself has exited, whatever it started may hold the pipes for
  * PEG_LIMIT_COMMAND_DRAIN_MS more; then its group is killed. What let go of the pipes lives on,

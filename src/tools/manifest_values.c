@@ -20,10 +20,12 @@ const peg_json_options peg__manifest_limits = {
 
 typedef size_t (*locate_fn)(peg_str text, const peg_json_options *options, peg_str pointer);
 
-static peg_status set_place(const struct peg__manifest_reader *r, peg_status status,
-                            peg_str pointer, locate_fn locate)
+static peg_status fail_at(const struct peg__manifest_reader *r, peg_str pointer,
+                          const char *message, locate_fn locate)
 {
-    if (!r->reterr || status == PEG_ENOMEM)
+    const peg_status status = peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", message);
+
+    if (!r->reterr)
         return status;
     peg__error_at(r->reterr, r->text, locate(r->text, &peg__manifest_limits, pointer));
     peg__error_where(r->reterr, pointer);
@@ -33,15 +35,13 @@ static peg_status set_place(const struct peg__manifest_reader *r, peg_status sta
 peg_status peg__manifest_fail_at(const struct peg__manifest_reader *r, peg_str pointer,
                                  const char *message)
 {
-    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", message), pointer,
-                     peg__yaml_locate);
+    return fail_at(r, pointer, message, peg__yaml_locate);
 }
 
 peg_status peg__manifest_fail_key(const struct peg__manifest_reader *r, peg_str pointer,
                                   const char *message)
 {
-    return set_place(r, peg__fail(r->reterr, PEG_EPARSE, "E_MANIFEST", "%s", message), pointer,
-                     peg__yaml_locate_key);
+    return fail_at(r, pointer, message, peg__yaml_locate_key);
 }
 
 /* At a member of the tool that is read. */
@@ -55,6 +55,19 @@ peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const c
                                  message);
 }
 
+/* At a member of what is read: the toolset or its tool. */
+static peg_status reject_member(const struct peg__manifest_reader *r, const peg_json *object,
+                                const char *name, const char *message)
+{
+    char member[64];
+
+    snprintf(member, sizeof(member), "/%s", name);
+    return object == r->root ? peg__manifest_fail_at(r, peg__str(member), message)
+                             : peg__manifest_fail_tool(r, member, message);
+}
+
+#define NUL_INSIDE "a text must not contain a NUL: take it out"
+
 /* ---- values ---- */
 
 /* The text of a member, or NULL if there is none. Strings of a document end with a NUL; what comes
@@ -63,19 +76,11 @@ peg_status peg__manifest_text(const struct peg__manifest_reader *r, const peg_js
                               const char *name, const char **ret_text)
 {
     const peg_json *value = peg_json_get(object, name);
-    char member[64];
 
-    *ret_text = NULL;
-    if (!value)
+    *ret_text = value ? value->u.ptr : NULL;
+    if (!value || strlen(value->u.ptr) == value->len)
         return PEG_OK;
-    *ret_text = value->u.ptr;
-    if (strlen(value->u.ptr) == value->len)
-        return PEG_OK;
-    snprintf(member, sizeof(member), "/%s", name);
-    if (object == r->root)
-        return peg__manifest_fail_at(r, peg__str(member),
-                                     "a text must not contain a NUL: take it out");
-    return peg__manifest_fail_tool(r, member, "a text must not contain a NUL: take it out");
+    return reject_member(r, object, name, NUL_INSIDE);
 }
 
 /* An array of strings, NULL-terminated, in the arena; *ret_list is NULL if there is none. */
@@ -99,28 +104,23 @@ peg_status peg__manifest_list(const struct peg__manifest_reader *r, const peg_js
             return peg__fail_nomem(r->reterr);
         if (strlen(list[n - 1]) == item->len)
             continue;
-        snprintf(member, sizeof(member), "/%s/%zu", name, n - 1);
-        if (object == r->root)
-            return peg__manifest_fail_at(r, peg__str(member),
-                                         "a text must not contain a NUL: take it out");
-        return peg__manifest_fail_tool(r, member, "a text must not contain a NUL: take it out");
+        snprintf(member, sizeof(member), "%s/%zu", name, n - 1);
+        return reject_member(r, object, member, NUL_INSIDE);
     }
     *ret_list = list;
     return PEG_OK;
 }
 
-/* Nobody knows what a bare number counts: elsewhere 3 is 3 seconds. */
-static peg_status reject_bare_number(const struct peg__manifest_reader *r, const char *name,
-                                     int64_t number)
+/* A bare number does not say what it counts: elsewhere 3 is 3 seconds. */
+static peg_status reject_bare_number(const struct peg__manifest_reader *r, const peg_json *tool,
+                                     const char *name, int64_t number)
 {
-    char member[32];
     char message[160];
 
-    snprintf(member, sizeof(member), "/%s", name);
     snprintf(message, sizeof(message),
              "%s needs a unit: write %llds (which is %lld000ms) or %lldms", name, (long long)number,
              (long long)number, (long long)number);
-    return peg__manifest_fail_tool(r, member, message);
+    return reject_member(r, tool, name, message);
 }
 
 /* A duration in milliseconds; 0 if there is none. */
@@ -129,7 +129,6 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
 {
     enum { NS_PER_MS = 1000000 };
     const peg_json *value = peg_json_get(tool, name);
-    char member[32];
     char message[160];
     int64_t ms = 0;
 
@@ -137,7 +136,7 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
     if (!value)
         return PEG_OK;
     if (peg_json_int64(value, &ms) && ms > 0)
-        return reject_bare_number(r, name, ms);
+        return reject_bare_number(r, tool, name, ms);
     if (value->kind == PEG_JSON_STRING &&
         peg_duration_parse(peg_json_str(value), &ms, NULL) == PEG_OK)
         ms /= NS_PER_MS;
@@ -145,10 +144,9 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
         *ret_ms = ms;
         return PEG_OK;
     }
-    snprintf(member, sizeof(member), "/%s", name);
     snprintf(message, sizeof(message), "%s is between 1ms and %lldms: write 30s, 1m30s or 500ms",
              name, (long long)most_ms);
-    return peg__manifest_fail_tool(r, member, message);
+    return reject_member(r, tool, name, message);
 }
 
 static const struct {
@@ -185,7 +183,6 @@ peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_js
                               const char *name, uint64_t most, size_t *ret_size)
 {
     const peg_json *value = peg_json_get(tool, name);
-    char member[32];
     char message[160];
     int64_t number = 0;
     uint64_t size;
@@ -201,10 +198,9 @@ peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_js
         *ret_size = (size_t)size;
         return PEG_OK;
     }
-    snprintf(member, sizeof(member), "/%s", name);
     snprintf(message, sizeof(message), "%s is between 1 and %lluMiB: write 1MiB, 512KiB or bytes",
              name, (unsigned long long)(most >> 20));
-    return peg__manifest_fail_tool(r, member, message);
+    return reject_member(r, tool, name, message);
 }
 
 peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const peg_json *tool,
@@ -212,7 +208,6 @@ peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const
 {
     const peg_json *schema = peg_json_get(tool, name);
     struct peg__buf out = PEG__BUF(PEG_LIMIT_SCHEMA_BYTES);
-    char member[32];
 
     *ret_text = NULL;
     if (!schema)
@@ -220,8 +215,7 @@ peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const
     peg__json_write(schema, PEG_JSON_COMPACT, &out);
     if (out.status == PEG_ELIMIT) {
         peg__buf_free(&out);
-        snprintf(member, sizeof(member), "/%s", name);
-        return peg__manifest_fail_tool(r, member, "the schema is larger than 1 MiB");
+        return reject_member(r, tool, name, "the schema is larger than 1 MiB");
     }
     if (!out.status)
         *ret_text = peg__arena_copy(&r->manifest->arena, peg__buf_view(&out));

@@ -188,27 +188,38 @@ bool peg__sql_is_reserved(peg_str name)
                              peg__sql_names_equal(peg__strn(name.ptr, 7), peg__str("pragma_")));
 }
 
-bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
+/* A name's characters without its quotes, -1 at the end. */
+static int next_name_char(const struct peg__sql_token *token, size_t *at)
 {
     const peg_str text = token->text;
-    const char quote = closing_quote(text.ptr[0]);
-    size_t n = 0;
+    const char quote = token->kind == PEG__SQL_QUOTED ? closing_quote(text.ptr[0]) : '\0';
 
-    if (token->kind == PEG__SQL_OTHER)
-        return false;
-    if (!quote)
-        return peg__sql_names_equal(text, name);
-    for (size_t i = 1; i < text.len; i++) {
-        if (text.ptr[i] == quote) {
-            if (!has_char(text, i + 1, quote) || quote == ']')
-                break;
-            i++;
-        }
-        if (n >= name.len || peg__to_lower(text.ptr[i]) != peg__to_lower(name.ptr[n]))
-            return false;
-        n++;
+    if (quote && *at == 0)
+        *at = 1;
+    if (*at >= text.len)
+        return -1;
+    if (quote && text.ptr[*at] == quote) {
+        if (quote == ']' || *at + 1 >= text.len)
+            return -1;
+        ++*at; /* a doubled one */
     }
-    return n == name.len;
+    return (unsigned char)text.ptr[(*at)++];
+}
+
+static int lower_code(int c)
+{
+    return peg__is_upper(c) ? c | 0x20 : c;
+}
+
+bool peg__sql_is_name(const struct peg__sql_token *token, peg_str name)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < name.len; i++) {
+        if (lower_code(next_name_char(token, &at)) != lower_code((unsigned char)name.ptr[i]))
+            return false;
+    }
+    return token->kind != PEG__SQL_OTHER && next_name_char(token, &at) < 0;
 }
 
 static bool is_keyword(const struct peg__sql *sql, size_t at, const char *word)
@@ -398,33 +409,6 @@ static size_t opening_of(const struct peg__sql *sql, const struct peg__sql_token
     while (at < sql->n_tokens && !is_char_token(&sql->tokens[at], '('))
         at++;
     return at;
-}
-
-/* A name's characters without its quotes, -1 at the end. */
-static int next_name_char(const struct peg__sql_token *token, size_t *at)
-{
-    const peg_str text = token->text;
-    char quote = '\0';
-
-    if (token->kind == PEG__SQL_QUOTED)
-        quote = text.ptr[0];
-    if (quote == '[')
-        quote = ']';
-    if (quote && *at == 0)
-        *at = 1;
-    if (*at >= text.len)
-        return -1;
-    if (quote && text.ptr[*at] == quote) {
-        if (quote == ']' || *at + 1 >= text.len)
-            return -1;
-        ++*at; /* a doubled one */
-    }
-    return (unsigned char)text.ptr[(*at)++];
-}
-
-static int lower_code(int c)
-{
-    return peg__is_upper(c) ? c | 0x20 : c;
 }
 
 static bool is_same_name(const struct peg__sql_token *a, const struct peg__sql_token *b)

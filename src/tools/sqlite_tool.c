@@ -107,23 +107,6 @@ static peg_status check_sqlite_def(const peg_sqlite_def *def, peg_error *reterr)
 
 /* ---- copying ---- */
 
-/* NULL when out of memory. */
-static const char *const *copy_string_list(struct peg__arena *arena, const char *const *words)
-{
-    const char **copies;
-    size_t n = 0;
-
-    while (words && words[n])
-        n++;
-    copies = peg__arena_alloc_zero(arena, (n + 1) * sizeof(*copies));
-    for (size_t i = 0; copies && i < n; i++) {
-        copies[i] = peg__arena_copy(arena, peg__str(words[i]));
-        if (!copies[i])
-            return NULL;
-    }
-    return copies;
-}
-
 static void free_tool(void *user)
 {
     struct peg__sqlite_tool *tool = user;
@@ -147,9 +130,9 @@ static struct peg__sqlite_tool *copy_def(const peg_sqlite_def *def)
     tool->max_cell_bytes = PEG__OR_DEFAULT(def->max_cell_bytes, PEG_LIMIT_SQLITE_CELL_BYTES);
     tool->max_bytes = PEG__OR_DEFAULT(def->max_bytes, PEG_LIMIT_SQLITE_RESULT_BYTES);
     tool->timeout_ms = def->timeout_ms ? def->timeout_ms : PEG_LIMIT_SQLITE_MS;
-    tool->functions = copy_string_list(&tool->arena, def->functions);
+    tool->functions = peg__arena_copy_list(&tool->arena, def->functions, NULL);
     if (def->objects)
-        tool->objects = copy_string_list(&tool->arena, def->objects);
+        tool->objects = peg__arena_copy_list(&tool->arena, def->objects, NULL);
     if (def->path)
         tool->path = peg__arena_copy(&tool->arena, peg__str(def->path));
     if (tool->functions && !tool->objects == !def->objects && !tool->path == !def->path)

@@ -48,6 +48,31 @@ TEST(arena_refuses_absurd_sizes)
     peg__arena_free(&arena);
 }
 
+TEST(arena_copies_a_list_with_room_for_one_more)
+{
+    const char *const strings[] = {"a", "", "bc", NULL};
+    struct peg__arena arena = {0};
+    size_t n = 9;
+    const char **copies = peg__arena_copy_list(&arena, strings, &n);
+
+    CHECK_INT(n, 3);
+    CHECK_STR(copies[2], "bc");
+    CHECK(copies[2] != strings[2] && !copies[3] && !copies[4]);
+    copies = peg__arena_copy_list(&arena, NULL, NULL);
+    CHECK(copies && !copies[0]);
+    peg__arena_free(&arena);
+}
+
+TORTURE(arena_list_survives_any_allocation_failure)
+{
+    const char *const strings[] = {"a", "b", NULL};
+    struct peg__arena arena = {0};
+    const char **copies = peg__arena_copy_list(&arena, strings, NULL);
+
+    peg__arena_free(&arena);
+    return copies ? PEG_OK : PEG_ENOMEM;
+}
+
 TORTURE(arena_survives_any_allocation_failure)
 {
     struct peg__arena arena = {0};

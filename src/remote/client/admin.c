@@ -11,11 +11,6 @@
 #include "remote/client/remote.h"
 #include "wire/wire.h"
 
-static char *wire_text(const char *text)
-{
-    return peg__unconst(text ? text : "");
-}
-
 /* ---- register ---- */
 
 static ProtobufCBinaryData wire_bytes(peg_str s)
@@ -34,8 +29,8 @@ static peg_status fill_tool_message(Pegboard__V1__Tool *ret_tool, const peg_tool
         return peg__fail(reterr, PEG_EINVAL, "E_CLIENT",
                          "the tool %s needs a description and an input_schema", def->name);
     pegboard__v1__tool__init(ret_tool);
-    ret_tool->name = wire_text(def->name);
-    ret_tool->description = wire_text(def->description);
+    ret_tool->name = remote__text(def->name);
+    ret_tool->description = remote__text(def->description);
     ret_tool->tags = peg__unconst(def->tags);
     ret_tool->n_tags = def->n_tags;
     ret_tool->input_schema = wire_bytes(def->input_schema);
@@ -75,9 +70,9 @@ static peg_status fill_request(Pegboard__V1__RegisterRequest *request, const peg
 
     if (status)
         return status;
-    request->name = wire_text(def->name);
-    request->description = wire_text(def->description);
-    request->version = wire_text(def->version);
+    request->name = remote__text(def->name);
+    request->description = remote__text(def->description);
+    request->version = remote__text(def->version);
     request->tags = peg__unconst(def->tags);
     request->kind = def->is_direct ? PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT
                                    : PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_ATTACHED;
@@ -131,23 +126,19 @@ peg_status peg_client_register(peg_client *client, peg_ctx *ctx, const char *reg
 
 /* ---- unregister ---- */
 
-static peg_status find_registry(struct remote__fan *fan, peg_client *client, const char *registry,
-                                const char *toolset, peg_error *reterr)
-{
-    const peg_status status = remote__registry_only(client, registry, &fan->registry, reterr);
-
-    return status ? status : wire_check_name(peg_cstr(toolset), "toolset", reterr);
-}
-
-static peg_status unregister_toolset(struct remote__fan *fan, peg_ctx *ctx, const char *toolset,
-                                     peg_error *reterr)
+static peg_status unregister_toolset(struct remote__fan *fan, peg_client *client, peg_ctx *ctx,
+                                     const char *registry, const char *toolset, peg_error *reterr)
 {
     struct peg__arena arena = {0};
-    const peg_status status = remote__unary(fan, ctx, &arena, reterr);
+    peg_status status = remote__registry_only(client, registry, &fan->registry, reterr);
 
-    peg__arena_free(&arena);
+    if (!status)
+        status = wire_check_name(peg_cstr(toolset), "toolset", reterr);
+    if (!status)
+        status = remote__unary(fan, ctx, &arena, reterr);
     if (!status)
         remote__cache_drop(fan->registry, peg__str(toolset));
+    peg__arena_free(&arena);
     return status;
 }
 
@@ -159,10 +150,9 @@ peg_status peg_client_unregister(peg_client *client, peg_ctx *ctx, const char *r
         .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_UNREGISTER],
         .request = &request.base,
     };
-    const peg_status status = find_registry(&fan, client, registry, toolset, reterr);
 
-    request.name = wire_text(toolset);
-    return status ? status : unregister_toolset(&fan, ctx, toolset, reterr);
+    request.name = remote__text(toolset);
+    return unregister_toolset(&fan, client, ctx, registry, toolset, reterr);
 }
 
 peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx, const char *registry,
@@ -173,10 +163,9 @@ peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx, const c
         .method = &pegboard_v1_admin_methods[PEGBOARD_V1_ADMIN_UNREGISTER],
         .request = &request.base,
     };
-    const peg_status status = find_registry(&fan, client, registry, toolset, reterr);
 
-    request.toolset = wire_text(toolset);
-    return status ? status : unregister_toolset(&fan, ctx, toolset, reterr);
+    request.toolset = remote__text(toolset);
+    return unregister_toolset(&fan, client, ctx, registry, toolset, reterr);
 }
 
 /* ---- status ---- */

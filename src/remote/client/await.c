@@ -263,14 +263,6 @@ static peg_status wait_once(struct awaiting *a, bool *ret_again, peg_error *rete
     return status;
 }
 
-/* What was started is older than that: a gateway that has another memory by now has lost it. */
-static void note_await_epoch(struct awaiting *a)
-{
-    pthread_mutex_lock(&a->registry->client->lock);
-    memcpy(a->epoch, a->registry->epoch, sizeof(a->epoch));
-    pthread_mutex_unlock(&a->registry->client->lock);
-}
-
 static peg_status check_call(const peg_remote_call *call, peg_error *reterr)
 {
     if (!call || !call->call_id || !*call->call_id)
@@ -291,7 +283,8 @@ peg_status peg_client_await(peg_client *client, peg_ctx *ctx, const peg_remote_c
         (status = ctx ? peg_ctx_check(ctx, reterr) : PEG_OK))
         return status;
     a.call_id = call->call_id;
-    note_await_epoch(&a);
+    /* The call is older than that: a gateway that has another memory by now has lost it. */
+    remote__registry_epoch(a.registry, a.epoch);
     if (wait_ms >= 0) {
         a.until_ns = peg__clock_after_ms(awaiting_now_ns(&a), wait_ms);
         a.answer_ns = peg__clock_after_ms(

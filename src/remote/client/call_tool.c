@@ -185,8 +185,7 @@ peg_status remote__result_stopped(const struct remote__request *req, const peg_e
 {
     const bool is_late = why->status == PEG_ETIMEOUT;
     struct remote__end end = {.outcome = is_late ? PEG_REMOTE_TIMEOUT : PEG_REMOTE_CANCELED,
-                              .name = peg__str(is_late ? "timeout" : "canceled"),
-                              .message = peg__str("")};
+                              .name = peg__str(is_late ? "timeout" : "canceled")};
 
     peg__fail_because(&end.error, why->status, is_late ? "E_TIMEOUT" : "E_CANCELED", why,
                       "the call was not started");
@@ -217,15 +216,6 @@ static peg_status end_stopped(struct calling *c, const struct remote__request *r
     return remote__result_stopped(req, &why, c->was_sent, &c->result, reterr);
 }
 
-/* The epoch of the gateway's memory as last reported, before the first attempt. A gateway with
- * another epoch by now reports it. */
-static void note_call_epoch(struct calling *c)
-{
-    pthread_mutex_lock(&c->client->lock);
-    memcpy(c->epoch, c->registry->epoch, sizeof(c->epoch));
-    pthread_mutex_unlock(&c->client->lock);
-}
-
 /* Is another attempt harmless and of use? */
 static bool may_repeat_call(struct calling *c, const struct remote__request *req)
 {
@@ -239,23 +229,31 @@ static bool may_repeat_call(struct calling *c, const struct remote__request *req
     return remote__registry_renew(c->registry, req->authorization);
 }
 
+static peg_status end_unknown(struct calling *c, const peg_error *error, peg_str call_id,
+                              peg_error *reterr)
+{
+    const struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
+                                    .error = *error,
+                                    .name = peg__str("outcome_unknown"),
+                                    .was_started = true,
+                                    .call_id = call_id};
+
+    c->result = peg_remote_result_free(c->result);
+    return remote__result_of(&end, &c->result, reterr);
+}
+
 /* A call that is attached to may go on when our time is over. */
 static peg_status end_late_call(struct calling *c, const struct remote__request *req,
                                 peg_error *reterr)
 {
-    struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
-                              .name = peg__str("outcome_unknown"),
-                              .message = peg__str(""),
-                              .was_started = true,
-                              .call_id = req->call_id};
+    peg_error error;
     peg_status status;
 
-    peg__fail_because(&end.error, PEG_ETIMEOUT, "E_OUTCOME_UNKNOWN", &c->result->error,
+    peg__fail_because(&error, PEG_ETIMEOUT, "E_OUTCOME_UNKNOWN", &c->result->error,
                       "the call was asked for before and may go on at %s: ask again with the same "
                       "identity, or await it by its id",
                       req->registry->address);
-    c->result = peg_remote_result_free(c->result);
-    status = remote__result_of(&end, &c->result, reterr);
+    status = end_unknown(c, &error, req->call_id, reterr);
     if (!status)
         c->result->was_attached = req->says_started;
     return status;
@@ -266,17 +264,13 @@ static peg_status end_late_call(struct calling *c, const struct remote__request 
 static peg_status end_refused_again(struct calling *c, const struct remote__request *req,
                                     peg_error *reterr)
 {
-    struct remote__end end = {.outcome = PEG_REMOTE_UNKNOWN,
-                              .name = peg__str("outcome_unknown"),
-                              .message = peg__str(""),
-                              .was_started = true};
+    peg_error error;
 
-    peg__fail_because(&end.error, PEG_EIO, "E_OUTCOME_UNKNOWN", &c->result->error,
+    peg__fail_because(&error, PEG_EIO, "E_OUTCOME_UNKNOWN", &c->result->error,
                       "the connection to %s broke when the call may have been started, and asked "
                       "again it is refused; check before you retry",
                       req->registry->address);
-    c->result = peg_remote_result_free(c->result);
-    return remote__result_of(&end, &c->result, reterr);
+    return end_unknown(c, &error, peg__str(""), reterr);
 }
 
 /* But for the end of that very call, told by the gateway that took it. */
@@ -386,7 +380,7 @@ static peg_status make_attempts(struct calling *c, peg_error *reterr)
     bool again = true;
     peg_status status = PEG_OK;
 
-    note_call_epoch(c);
+    remote__registry_epoch(c->registry, c->epoch);
     for (unsigned n = 0; again && !status; n++) {
         set_until(c, n == 0);
         status = attempt(c, &again, reterr);
@@ -455,7 +449,6 @@ static peg_status end_unsent(struct calling *c, const peg_error *why, peg_error 
         .outcome = PEG_REMOTE_REFUSED,
         .error = *why,
         .name = peg__str(why->status == PEG_ENOTFOUND ? "not_found" : "service_unavailable"),
-        .message = peg__str(""),
     };
 
     if (why->status == PEG_ENOMEM || why->status == PEG_EINVAL) {
@@ -549,14 +542,12 @@ static peg_status call_and_give(struct calling *c, const peg_remote_request *req
     return status;
 }
 
+#define METHOD(name) &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_##name]
+
 peg_status peg_client_call(peg_client *client, peg_ctx *ctx, const peg_remote_request *request,
                            peg_remote_result **ret_result, peg_error *reterr)
 {
-    struct calling c = {
-        .client = client,
-        .ctx = ctx,
-        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_CALL_TOOL],
-    };
+    struct calling c = {.client = client, .ctx = ctx, .method = METHOD(CALL_TOOL)};
 
     return call_and_give(&c, request, ret_result, reterr);
 }
@@ -567,11 +558,7 @@ peg_status peg_client_call_stream(peg_client *client, peg_ctx *ctx,
                                   peg_error *reterr)
 {
     struct calling c = {
-        .client = client,
-        .ctx = ctx,
-        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_CALL_TOOL_STREAM],
-        .output = output,
-    };
+        .client = client, .ctx = ctx, .method = METHOD(CALL_TOOL_STREAM), .output = output};
 
     return call_and_give(&c, request, ret_result, reterr);
 }
@@ -579,11 +566,7 @@ peg_status peg_client_call_stream(peg_client *client, peg_ctx *ctx,
 peg_status peg_client_start(peg_client *client, peg_ctx *ctx, const peg_remote_request *request,
                             peg_remote_result **ret_result, peg_error *reterr)
 {
-    struct calling c = {
-        .client = client,
-        .ctx = ctx,
-        .method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_START_TOOL],
-    };
+    struct calling c = {.client = client, .ctx = ctx, .method = METHOD(START_TOOL)};
 
     return call_and_give(&c, request, ret_result, reterr);
 }

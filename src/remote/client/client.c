@@ -50,6 +50,13 @@ bool remote__registry_renew(struct remote__registry *registry, const struct peg_
     return is_other;
 }
 
+void remote__registry_epoch(struct remote__registry *registry, char ret_epoch[REMOTE_EPOCH])
+{
+    pthread_mutex_lock(&registry->client->lock);
+    memcpy(ret_epoch, registry->epoch, REMOTE_EPOCH);
+    pthread_mutex_unlock(&registry->client->lock);
+}
+
 /* ---- registries ---------------------------------------------------------------------------- */
 
 /* NULL stays NULL. */
@@ -66,26 +73,16 @@ static peg_status copy_client_text(peg_client *client, const char *text, const c
 static peg_status copy_globs(peg_client *client, const char *const *globs,
                              const char *const **ret_copy, peg_error *reterr)
 {
-    const char **copy;
     size_t n = 0;
-    peg_status status = PEG_OK;
 
-    if (!globs)
-        return PEG_OK;
-    while (globs[n]) {
+    while (globs && globs[n]) {
         if (++n > PEG_LIMIT_REMOTE_GLOBS)
             return peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
                              "a registry has more than %d globs: use fewer",
                              PEG_LIMIT_REMOTE_GLOBS);
     }
-    copy = peg__arena_alloc(&client->arena, (n + 1) * sizeof(*copy));
-    if (!copy)
-        return peg__fail_nomem(reterr);
-    for (size_t i = 0; i < n && !status; i++)
-        status = copy_client_text(client, globs[i], &copy[i], reterr);
-    copy[n] = NULL;
-    *ret_copy = copy;
-    return status;
+    *ret_copy = globs ? peg__arena_copy_list(&client->arena, globs, NULL) : NULL;
+    return *ret_copy || !globs ? PEG_OK : peg__fail_nomem(reterr);
 }
 
 static peg_status take_registry_token(struct remote__registry *r, const peg_client_registry *def,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What went wrong, in the codes of pegboard/client.h. The gateway's own message stay. */
+/* What went wrong, in the codes of pegboard/client.h. The gateway's own message stays. */
 
 #include <stdio.h>
 #include <string.h>
@@ -75,78 +75,56 @@ static void put_reason(peg_str system, char *ret_reason, size_t size)
         ret_reason[0] = (char)(ret_reason[0] - 'A' + 'a');
 }
 
-static peg_status with_cause(peg_error *reterr, const char *cause)
-{
-    if (reterr)
-        reterr->cause = cause;
-    return PEG_EIO;
-}
-
-/* TLS could not be agreed on. False if that is not what the message say. */
-static bool fails_in_tls(const char *address, peg_str message, peg_error *reterr)
-{
-    static const char code[] = "E_SERVICE_UNAVAILABLE";
-    peg_str why;
-
-    if (is_behind(message, "TLS failed: wrong version number", &why)) {
-        peg__fail(reterr, PEG_EIO, code, "%s does not speak TLS", address);
-        with_cause(reterr, "E_TLS");
-    } else if (is_behind(message, "(certificate verify failed): ", &why)) {
-        peg__fail(reterr, PEG_EIO, code, "the certificate of %s is not accepted: %.*s", address,
-                  PEG_ARG(why));
-        with_cause(reterr, "E_TLS_CERTIFICATE");
-    } else if (is_behind(message, "the peer refused the TLS connection: ", &why)) {
-        peg__fail(reterr, PEG_EIO, code, "%s refused the TLS connection: %.*s", address,
-                  PEG_ARG(why));
-        with_cause(reterr, "E_TLS_REFUSED");
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* In good order or not: before it has said a word, that is the same. */
-static bool is_ended(peg_str message)
-{
-    peg_str rest;
-
-    return is_behind(message, " ended the connection", &rest) ||
-           is_behind(message, " broke: ", &rest);
-}
+/* What the message of a failed connection means; the first row whose mark is in it counts. */
+static const struct loss {
+    const char *mark;
+    const char *cause;
+    const char *before; /* the address */
+    const char *after;
+    enum { WITHOUT_REASON, WITH_REST, WITH_SYSTEM_REASON } reason; /* from behind the mark */
+} losses[] = {
+    {"TLS failed: wrong version number", "E_TLS", "", " does not speak TLS", WITHOUT_REASON},
+    {"(certificate verify failed): ", "E_TLS_CERTIFICATE", "the certificate of ",
+     " is not accepted: ", WITH_REST},
+    {"the peer refused the TLS connection: ", "E_TLS_REFUSED", "",
+     " refused the TLS connection: ", WITH_REST},
+    /* In good order or not: before its first byte, that is the same. */
+    {" ended the connection", "E_STREAM_ENDED", "something listens at ",
+     ", but ended the connection at once", WITHOUT_REASON},
+    {" broke: ", "E_STREAM_ENDED", "something listens at ", ", but ended the connection at once",
+     WITHOUT_REASON},
+    {" was given up: ", "E_HTTP2", "what listens at ", " is no gateway: ", WITH_REST},
+    {" could not be opened: ", "E_STREAM", "no gateway answers at ", ": ", WITH_SYSTEM_REASON},
+    {"", "E_STREAM", "no gateway answers at ", ": ", WITH_REST},
+};
 
 static peg_status fail_lost(const struct remote__request *req, peg_error *reterr)
 {
-    static const char code[] = "E_SERVICE_UNAVAILABLE";
-    const char *address = req->registry->address;
-    peg_str message = req->status.message;
-    peg_str why;
+    static const struct loss away = {"", "E_STREAM_BROKE", "the gateway at ",
+                                     " went away: ", WITH_REST};
+    const struct loss *loss = &away;
+    peg_str why = req->status.message;
     char reason[128];
 
-    if (!peg__str_starts(message, peg__str("no connection to "))) {
-        peg__fail(reterr, PEG_EIO, code, "the gateway at %s went away: %.*s", address,
-                  PEG_ARG(message));
-        return with_cause(reterr, "E_STREAM_BROKE");
+    if (peg__str_starts(why, peg__str("no connection to "))) {
+        peg_str message = why;
+
+        if (is_behind(why, ": ", &why))
+            message = why;
+        for (loss = losses; !is_behind(message, loss->mark, &why); loss++)
+            continue;
     }
-    if (is_behind(message, ": ", &why))
-        message = why;
-    if (fails_in_tls(address, message, reterr))
-        return PEG_EIO;
-    if (is_ended(message)) {
-        peg__fail(reterr, PEG_EIO, code,
-                  "something listens at %s, but ended the connection at once", address);
-        return with_cause(reterr, "E_STREAM_ENDED");
-    }
-    if (is_behind(message, " was given up: ", &why)) {
-        peg__fail(reterr, PEG_EIO, code, "what listens at %s is no gateway: %.*s", address,
-                  PEG_ARG(why));
-        return with_cause(reterr, "E_HTTP2");
-    }
-    if (is_behind(message, " could not be opened: ", &why)) {
+    if (loss->reason == WITH_SYSTEM_REASON) {
         put_reason(why, reason, sizeof(reason));
-        message = peg__str(reason);
+        why = peg__str(reason);
     }
-    peg__fail(reterr, PEG_EIO, code, "no gateway answers at %s: %.*s", address, PEG_ARG(message));
-    return with_cause(reterr, "E_STREAM");
+    if (loss->reason == WITHOUT_REASON)
+        why.len = 0;
+    peg__fail(reterr, PEG_EIO, "E_SERVICE_UNAVAILABLE", "%s%s%s%.*s", loss->before,
+              req->registry->address, loss->after, PEG_ARG(why));
+    if (reterr)
+        reterr->cause = loss->cause;
+    return PEG_EIO;
 }
 
 /* ---- what an exchange ended with ---- */

@@ -20,7 +20,7 @@ struct list {
     struct peg__arena arena;
     peg_toolset_info *items;
     size_t capacity;
-    peg_registry_failure *failures; /* room for one of each registry */
+    peg_registry_failure *failures; /* in the arena; one of each registry fits */
 };
 
 struct page {
@@ -38,20 +38,15 @@ struct listing {
     size_t n_seen; /* toolsets, also those that are excluded */
 };
 
-static struct list *free_list(struct list *list)
-{
-    if (!list)
-        return NULL;
-    peg__arena_free(&list->arena);
-    peg__free(list->items);
-    peg__free(list->failures);
-    peg__free(list);
-    return NULL;
-}
-
 peg_toolset_list *peg_toolset_list_free(peg_toolset_list *list)
 {
-    free_list((struct list *)(void *)list);
+    struct list *all = (struct list *)(void *)list;
+
+    if (all) {
+        peg__arena_free(&all->arena);
+        peg__free(all->items);
+    }
+    peg__free(all);
     return NULL;
 }
 
@@ -183,7 +178,7 @@ static peg_status begin_listing(struct listing *l, size_t first, const char *con
     l->fans = peg__alloc_zero(l->n, sizeof(*l->fans));
     if (!l->list || !l->pages || !l->fans)
         return peg__fail_nomem(reterr);
-    l->list->failures = peg__alloc_zero(l->n, sizeof(*l->list->failures));
+    l->list->failures = peg__arena_alloc_zero(&l->list->arena, l->n * sizeof(*l->list->failures));
     if (!l->list->failures)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < l->n; i++) {
@@ -235,7 +230,7 @@ peg_status peg_client_list(peg_client *client, peg_ctx *ctx, const char *registr
     peg__free(l.pages);
     peg__free(l.fans);
     if (status)
-        free_list(l.list);
+        peg_toolset_list_free((peg_toolset_list *)(void *)l.list);
     else
         *ret_list = &l.list->list;
     return status;

@@ -87,6 +87,8 @@ bool remote__registry_admits(const struct remote__registry *registry, peg_str to
 /* The forms of peg_client_registry. */
 bool remote__glob_matches(peg_str glob, peg_str name);
 bool remote__glob_is_name(peg_str glob);
+/* The epoch of the gateway's memory as last reported. */
+void remote__registry_epoch(struct remote__registry *registry, char ret_epoch[REMOTE_EPOCH]);
 /* Reads the token file again after `refused` was not taken. True: there is another token now. */
 bool remote__registry_renew(struct remote__registry *registry, const struct peg__blob *refused);
 
@@ -190,6 +192,12 @@ peg_status remote__fan_out(struct remote__fan *fans, size_t n, peg_ctx *ctx,
 peg_status remote__unary(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena,
                          peg_error *reterr);
 
+/* protobuf-c takes no NULL for a string, and changes none. */
+static inline char *remote__text(const char *text)
+{
+    return peg__unconst(text ? text : "");
+}
+
 /* ---- toolsets ------------------------------------------------------------------------------ */
 
 /* Points into `message`. */
@@ -274,7 +282,7 @@ struct remote__end {
     peg_remote_outcome outcome;
     peg_error error;
     peg_str name;
-    peg_str message; /* whole; empty: the error's */
+    peg_str message; /* empty: the error's */
     bool was_started;
     int64_t retry_ms;
     peg_str call_id;

@@ -19,24 +19,18 @@ static bool is_given(const char *text)
     return text && *text;
 }
 
-/* protobuf-c takes no NULL for a string, and changes none. */
-static char *wire_text(const char *text)
-{
-    return peg__unconst(text ? text : "");
-}
-
 static void fill_meta(struct remote__sending *s, const peg_remote_request *request)
 {
     pegboard__v1__call_meta__init(&s->meta);
-    s->meta.run_id = wire_text(request->run_id);
-    s->meta.session_id = wire_text(request->session_id);
-    s->meta.turn_id = wire_text(request->turn_id);
-    s->meta.tool_call_id = wire_text(request->tool_call_id);
-    s->meta.parent_tool_call_id = wire_text(request->parent_tool_call_id);
+    s->meta.run_id = remote__text(request->run_id);
+    s->meta.session_id = remote__text(request->session_id);
+    s->meta.turn_id = remote__text(request->turn_id);
+    s->meta.tool_call_id = remote__text(request->tool_call_id);
+    s->meta.parent_tool_call_id = remote__text(request->parent_tool_call_id);
     if (is_given(request->run_id) || is_given(request->session_id) || is_given(request->turn_id) ||
         is_given(request->tool_call_id) || is_given(request->parent_tool_call_id))
         s->message.meta = &s->meta;
-    s->message.idempotency_key = wire_text(request->idempotency_key);
+    s->message.idempotency_key = remote__text(request->idempotency_key);
     s->has_identity = is_given(request->idempotency_key) ||
                       (is_given(request->run_id) && is_given(request->tool_call_id));
 }
@@ -67,8 +61,8 @@ static peg_status fill_metadata(struct remote__sending *s, const peg_remote_requ
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < n; i++) {
         pegboard__v1__metadata_entry__init(&s->entries[i]);
-        s->entries[i].key = wire_text(request->metadata[i].key);
-        s->entries[i].value = wire_text(request->metadata[i].value);
+        s->entries[i].key = remote__text(request->metadata[i].key);
+        s->entries[i].value = remote__text(request->metadata[i].value);
         s->entry_pointers[i] = &s->entries[i];
     }
     s->message.metadata = s->entry_pointers;
@@ -128,8 +122,8 @@ peg_status remote__sending_fill(struct remote__sending *s, const peg_remote_requ
     if (status)
         return status;
     pegboard__v1__call_tool_request__init(&s->message);
-    s->message.toolset = wire_text(request->toolset);
-    s->message.tool = wire_text(request->tool);
+    s->message.toolset = remote__text(request->toolset);
+    s->message.tool = remote__text(request->tool);
     s->message.payload.data = peg__unconst(request->args.ptr);
     s->message.payload.len = request->args.len;
     s->message.timeout_ms = sent_timeout_ms(request, outlives_ctx ? NULL : ctx);

@@ -22,17 +22,13 @@ struct found {
     peg_registry_failure *failures;
 };
 
-static struct found *free_found(struct found *found)
+peg_search_result *peg_search_result_free(peg_search_result *result)
 {
+    struct found *found = (struct found *)(void *)result;
+
     if (found)
         peg__arena_free(&found->arena);
     peg__free(found);
-    return NULL;
-}
-
-peg_search_result *peg_search_result_free(peg_search_result *result)
-{
-    free_found((struct found *)(void *)result);
     return NULL;
 }
 
@@ -185,7 +181,7 @@ peg_status peg_client_search(peg_client *client, peg_ctx *ctx, const peg_search_
     first.registry = &client->registries[begin];
     status = ask_all(found, &first, end - begin, ctx, reterr);
     if (status)
-        free_found(found);
+        peg_search_result_free(&found->result);
     else
         *ret_result = &found->result;
     return status;

@@ -63,27 +63,21 @@ static void report_lost(struct watcher *w, const peg_error *error)
     report_event(w, PEG_WATCH_LOST, NULL, error);
 }
 
-static bool read_watch_kind(Pegboard__V1__WatchResponse__Kind kind, peg_watch_kind *ret_kind)
+/* False for those without a toolset, and of a later version. */
+static bool read_watch_kind(unsigned kind, peg_watch_kind *ret_kind)
 {
-    switch (kind) {
-    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT:
-        *ret_kind = PEG_WATCH_PRESENT;
-        return true;
-    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_REGISTERED:
-        *ret_kind = PEG_WATCH_REGISTERED;
-        return true;
-    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED:
-        *ret_kind = PEG_WATCH_CHANGED;
-        return true;
-    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_UNREGISTERED:
-        *ret_kind = PEG_WATCH_UNREGISTERED;
-        return true;
-    case PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_HEALTH:
-        *ret_kind = PEG_WATCH_HEALTH;
-        return true;
-    default:
+    static const unsigned after[] = {
+        [PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT] = PEG_WATCH_PRESENT + 1,
+        [PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_REGISTERED] = PEG_WATCH_REGISTERED + 1,
+        [PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED] = PEG_WATCH_CHANGED + 1,
+        [PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_UNREGISTERED] = PEG_WATCH_UNREGISTERED + 1,
+        [PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_HEALTH] = PEG_WATCH_HEALTH + 1,
+    };
+
+    if (kind >= sizeof(after) / sizeof(after[0]) || !after[kind])
         return false;
-    }
+    *ret_kind = (peg_watch_kind)(after[kind] - 1);
+    return true;
 }
 
 static void report_toolset(struct watcher *w, const Pegboard__V1__WatchResponse *response)
@@ -91,7 +85,7 @@ static void report_toolset(struct watcher *w, const Pegboard__V1__WatchResponse 
     peg_watch_kind kind;
     peg_toolset_info info;
 
-    if (!response->toolset || !read_watch_kind(response->kind, &kind) ||
+    if (!response->toolset || !read_watch_kind((unsigned)response->kind, &kind) ||
         !remote__registry_admits(w->registry, peg__str(response->toolset->name)))
         return;
     remote__info(w->registry, response->toolset, &info);
@@ -220,15 +214,8 @@ static peg_status copy_watch_tags(peg_watch *watch, const char *const *tags, peg
 
     if (status)
         return status;
-    watch->tags = peg__arena_alloc(&watch->arena, (watch->n_tags + 1) * sizeof(*watch->tags));
-    if (!watch->tags)
-        return peg__fail_nomem(reterr);
-    for (size_t i = 0; tags && i < watch->n_tags; i++) {
-        watch->tags[i] = peg__arena_copy(&watch->arena, peg__str(tags[i]));
-        if (!watch->tags[i])
-            return peg__fail_nomem(reterr);
-    }
-    return PEG_OK;
+    watch->tags = peg__arena_copy_list(&watch->arena, tags, NULL);
+    return watch->tags ? PEG_OK : peg__fail_nomem(reterr);
 }
 
 /* Signals are for the host's threads. */

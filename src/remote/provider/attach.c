@@ -71,23 +71,6 @@ static bool put_schema(struct peg__arena *arena, const peg_json *schema, Protobu
     return ret->data;
 }
 
-static bool put_tags(struct peg__arena *arena, const char *const *tags, Pegboard__V1__Tool *frame)
-{
-    size_t n = 0;
-
-    while (tags[n])
-        n++;
-    frame->tags = peg__arena_alloc(arena, (n + 1) * sizeof(*frame->tags));
-    if (!frame->tags)
-        return false;
-    for (frame->n_tags = 0; frame->n_tags < n; frame->n_tags++) {
-        frame->tags[frame->n_tags] = peg__arena_copy(arena, peg__str(tags[frame->n_tags]));
-        if (!frame->tags[frame->n_tags])
-            return false;
-    }
-    return true;
-}
-
 static bool put_tool(struct peg__arena *arena, const peg_tool *tool, Pegboard__V1__Tool *frame)
 {
     const int64_t timeout_ms = peg_tool_timeout_ms(tool);
@@ -97,7 +80,8 @@ static bool put_tool(struct peg__arena *arena, const peg_tool *tool, Pegboard__V
     frame->description = peg__arena_copy(arena, peg__str(peg_tool_description(tool)));
     frame->idempotent = peg_tool_is_idempotent(tool) || peg_tool_is_read_only(tool);
     frame->timeout_ms = timeout_ms > 0 ? timeout_ms : 0;
-    return frame->name && frame->description && put_tags(arena, peg_tool_tags(tool), frame) &&
+    frame->tags = peg__unconst(peg__arena_copy_list(arena, peg_tool_tags(tool), &frame->n_tags));
+    return frame->name && frame->description && frame->tags &&
            put_schema(arena, peg_tool_input_schema(tool), &frame->input_schema) &&
            put_schema(arena, peg_tool_output_schema(tool), &frame->output_schema);
 }
@@ -344,13 +328,6 @@ static void on_welcome(struct remote__prov_stream *stream, const Pegboard__V1__W
     remote__prov_check_end(prov);
 }
 
-/* Not at Welcome: a stream that always breaks right after it must not be retried at once for ever.
- */
-static void reset_backoff(peg_provider *prov)
-{
-    grpc_backoff_reset(&prov->backoff);
-}
-
 static void on_gateway_drain(struct remote__prov_stream *stream)
 {
     peg_provider *prov = stream->prov;
@@ -387,15 +364,16 @@ static void on_frame(struct grpc_rpc *rpc, const void *message, void *user)
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME:
         on_welcome(stream, response->welcome);
         return;
+    /* Not at Welcome: a stream that always breaks right after it must not be retried at once. */
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CALL:
-        reset_backoff(stream->prov);
+        grpc_backoff_reset(&stream->prov->backoff);
         remote__prov_take(stream, response->call);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_CANCEL:
         remote__prov_cancel(stream, response->cancel);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_PING:
-        reset_backoff(stream->prov);
+        grpc_backoff_reset(&stream->prov->backoff);
         answer_ping(stream, response->ping);
         return;
     case PEGBOARD__V1__ATTACH_RESPONSE__FRAME_ACK:

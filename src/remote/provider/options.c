@@ -64,13 +64,14 @@ static peg_status check_about(const char *version, const char *const *tags, peg_
     return check_about_tags(tags, reterr);
 }
 
-static bool is_wait(int64_t ms)
-{
-    return ms >= 0 && ms <= MAX_MS;
-}
-
 static peg_status check_numbers(const peg_provider_options *options, peg_error *reterr)
 {
+    const struct {
+        const char *where;
+        int64_t ms;
+    } waits[] = {{"/drain_ms", options->drain_ms},
+                 {"/backoff_ms", options->backoff_ms},
+                 {"/max_backoff_ms", options->max_backoff_ms}};
     const unsigned most =
         options->runs_inline ? PEG_LIMIT_REMOTE_CREDITS : PEG_LIMIT_REMOTE_CONCURRENCY;
 
@@ -78,12 +79,10 @@ static peg_status check_numbers(const peg_provider_options *options, peg_error *
         return reject_option(reterr, "/concurrency", "it is at most 256, or inline 10,000");
     if (options->max_queued > PEG_LIMIT_REMOTE_CREDITS - PEG_LIMIT_REMOTE_CONCURRENCY)
         return reject_option(reterr, "/max_queued", "with concurrency it is at most 10,000");
-    if (!is_wait(options->drain_ms))
-        return reject_option(reterr, "/drain_ms", "it is between 0 and 3,600,000");
-    if (!is_wait(options->backoff_ms))
-        return reject_option(reterr, "/backoff_ms", "it is between 0 and 3,600,000");
-    if (!is_wait(options->max_backoff_ms))
-        return reject_option(reterr, "/max_backoff_ms", "it is between 0 and 3,600,000");
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+        if (waits[i].ms < 0 || waits[i].ms > MAX_MS)
+            return reject_option(reterr, waits[i].where, "it is between 0 and 3,600,000");
+    }
     return PEG_OK;
 }
 
@@ -128,22 +127,6 @@ static const char *copy_or_null(struct peg__arena *arena, const char *text, bool
     return copied;
 }
 
-static void copy_about_tags(struct remote__prov_about *about, const char *const *tags, bool *is_out)
-{
-    size_t n = 0;
-
-    while (tags && tags[n])
-        n++;
-    about->tags = peg__arena_alloc_zero(&about->arena, (n + 1) * sizeof(*about->tags));
-    if (!about->tags) {
-        *is_out = true;
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        about->tags[i] = copy_or_null(&about->arena, tags[i], is_out);
-    about->n_tags = n;
-}
-
 peg_status remote__prov_about_new(const char *description, const char *version,
                                   const char *const *tags, struct remote__prov_about **ret_about,
                                   peg_error *reterr)
@@ -159,8 +142,8 @@ peg_status remote__prov_about_new(const char *description, const char *version,
         return peg__fail_nomem(reterr);
     about->description = copy_or_null(&about->arena, description ? description : "", &is_out);
     about->version = copy_or_null(&about->arena, version ? version : "", &is_out);
-    copy_about_tags(about, tags, &is_out);
-    if (is_out) {
+    about->tags = peg__arena_copy_list(&about->arena, tags, &about->n_tags);
+    if (is_out || !about->tags) {
         remote__prov_about_free(about);
         return peg__fail_nomem(reterr);
     }

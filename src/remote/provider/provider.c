@@ -62,9 +62,8 @@ static peg_status catch_signals(peg_provider *prov, peg_error *reterr)
     return PEG_OK;
 }
 
-static void release_signals(peg_provider *prov)
+static void release_signals(void)
 {
-    (void)prov;
     sigaction(SIGTERM, &before_term, NULL);
     sigaction(SIGINT, &before_int, NULL);
     atomic_store(&signal_target, NULL);
@@ -411,7 +410,7 @@ peg_status peg_provider_wait(peg_provider *prov, peg_error *reterr)
     if (status)
         return status;
     status = await_end(prov, reterr);
-    release_signals(prov);
+    release_signals();
     return status;
 }
 
@@ -428,7 +427,7 @@ static peg_status serve_provider(peg_provider *prov, peg_error *reterr)
     if (!status)
         status = await_end(prov, reterr);
     if (prov->config.handles_signals)
-        release_signals(prov);
+        release_signals();
     return status;
 }
 
@@ -456,24 +455,17 @@ peg_provider_state peg_provider_info(peg_provider *prov)
 
 /* ---- freeing ---- */
 
-static void stop_now(peg_provider *prov)
-{
-    peg_provider_stop(prov);
-    peg_provider_stop(prov);
-    /* peg_provider_wait() has returned the status. */
-    if (await_end(prov, NULL))
-        return;
-}
-
 peg_provider *peg_provider_free(peg_provider *prov)
 {
     if (!prov)
         return NULL;
     peg__registry_unobserve(prov->registry, &prov->observer);
-    if (prov->is_started)
-        stop_now(prov);
-    else
-        prov->is_ending = true; /* an earlier stop has no effect */
+    prov->is_ending |= !prov->is_started; /* an earlier stop has no effect */
+    if (prov->is_started) {
+        peg_provider_stop(prov);
+        peg_provider_stop(prov);
+        (void)await_end(prov, NULL); /* peg_provider_wait() has returned the status */
+    }
     remote__prov_join_workers(prov);
     if (prov->link)
         remote__prov_link_cut(prov->link);

@@ -227,12 +227,6 @@ static void publish_done(peg_provider *prov)
     pthread_mutex_unlock(&prov->lock);
 }
 
-static void count_done(peg_provider *prov)
-{
-    prov->n_done++;
-    publish_done(prov);
-}
-
 /* Often enough that none is kept for much longer than it should be. */
 enum { REVIEWS = 10 };
 
@@ -327,7 +321,8 @@ static void finish_call(struct remote__prov_call *call)
     remote__prov_call_drop_ctx(call);
     if (prov->phase == REMOTE__PROV_ENDED)
         return;
-    count_done(prov);
+    prov->n_done++;
+    publish_done(prov);
     if (!call->via)
         return;
     wait_to_send(call);
@@ -558,6 +553,13 @@ static void remember_key(peg_provider *prov, peg_str key)
         return;
 }
 
+static void forget_done(struct remote__prov_call *call)
+{
+    remember_key(call->prov, call->key);
+    uncount_done(call);
+    forget_call(call);
+}
+
 void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame)
 {
     char key_text[KEY_BYTES];
@@ -567,9 +569,7 @@ void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame
     /* An Ack before the whole result was sent does not count. */
     if (!call || !call->is_done || call->is_waiting || call->n_deltas)
         return;
-    remember_key(prov, call->key);
-    uncount_done(call);
-    forget_call(call);
+    forget_done(call);
     remote__prov_check_end(prov);
 }
 
@@ -577,12 +577,8 @@ void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame
  * arrived, unless a Hello was missed: so one is left out of the count. */
 static void drop_kept(struct remote__prov_call *call)
 {
-    peg_provider *prov = call->prov;
-
-    prov->n_hellos++;
-    remember_key(prov, call->key);
-    uncount_done(call);
-    forget_call(call);
+    call->prov->n_hellos++;
+    forget_done(call);
 }
 
 /* Time without a stream does not count: no Ack could have come. */
