@@ -56,7 +56,7 @@ TEST(arena_copies_a_list_with_room_for_one_more)
     const char **copies = peg__arena_copy_list(&arena, strings, &n);
 
     CHECK_INT(n, 3);
-    CHECK_STR(copies[2], "bc");
+    CHECK_STR(peg_cstr(copies[2]), "bc");
     CHECK(copies[2] != strings[2] && !copies[3] && !copies[4]);
     copies = peg__arena_copy_list(&arena, NULL, NULL);
     CHECK(copies && !copies[0]);
