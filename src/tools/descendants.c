@@ -209,6 +209,14 @@ static const char *find_id(peg_str environment)
     return NULL;
 }
 
+/* Starts are counted in ticks, and many processes begin in one: then the higher pid is the later
+ * one. */
+static bool began_after(const struct process *process, const struct process *other)
+{
+    return process->start != other->start ? process->start > other->start
+                                          : process->pid > other->pid;
+}
+
 static bool is_orphan_of(const struct peg__family *family, const struct processes *processes,
                          const struct process *orphan)
 {
@@ -220,7 +228,7 @@ static bool is_orphan_of(const struct peg__family *family, const struct processe
     read_environment(orphan->pid, &environment);
     id = find_id(peg__buf_view(&environment));
     is_descendant =
-        id ? strcmp(id, family->id) == 0 : root && orphan->start >= root->start && is_alone();
+        id ? strcmp(id, family->id) == 0 : root && began_after(orphan, root) && is_alone();
     peg__buf_free(&environment);
     return is_descendant;
 }
