@@ -216,12 +216,18 @@ static peg_status take_directory(const struct peg__manifest_reader *r, const peg
     return PEG_OK;
 }
 
+static bool is_true_member(const peg_json *tool, const char *name)
+{
+    const peg_json *value = peg_json_get(tool, name);
+
+    return value && peg_json_is_true(value);
+}
+
 static peg_status take_command(const struct peg__manifest_reader *r, const peg_json *tool,
                                const char ***ret_argv)
 {
     const peg_json *command = peg_json_get(tool, "command");
-    const peg_json *shell = peg_json_get(tool, "shell");
-    const bool wants_shell = shell && peg_json_is_true(shell);
+    const bool wants_shell = is_true_member(tool, "shell");
     const char *text;
     peg_status status;
 
@@ -256,31 +262,22 @@ static void take_output(const peg_json *tool, peg_command_def *def)
     def->detects_json = is_auto;
 }
 
-static bool is_true_member(const peg_json *tool, const char *name)
-{
-    const peg_json *value = peg_json_get(tool, name);
-
-    return value && peg_json_is_true(value);
-}
-
 /* The parts of a definition: those that describe it, and those that run it. */
 static peg_status take_description(const struct peg__manifest_reader *r, const peg_json *tool,
                                    peg_command_def *def)
 {
-    peg_status status = peg__manifest_text(r, tool, "name", &def->tool.name);
     const char **tags = NULL;
+    peg_status status;
 
-    if (!status)
-        status = peg__manifest_text(r, tool, "description", &def->tool.description);
-    if (!status)
-        status = peg__manifest_schema_text(r, tool, "input_schema", &def->tool.input_schema);
-    if (!status)
-        status = peg__manifest_schema_text(r, tool, "output_schema", &def->tool.output_schema);
-    if (!status)
-        status = peg__manifest_list(r, tool, "tags", &tags);
+    if ((status = peg__manifest_text(r, tool, "name", &def->tool.name)) ||
+        (status = peg__manifest_text(r, tool, "description", &def->tool.description)) ||
+        (status = peg__manifest_schema_text(r, tool, "input_schema", &def->tool.input_schema)) ||
+        (status = peg__manifest_schema_text(r, tool, "output_schema", &def->tool.output_schema)) ||
+        (status = peg__manifest_list(r, tool, "tags", &tags)))
+        return status;
     def->tool.tags = tags;
     def->tool.idempotent = is_true_member(tool, "idempotent");
-    return status;
+    return PEG_OK;
 }
 
 static peg_status take_run(const struct peg__manifest_reader *r, const peg_json *tool,
@@ -288,27 +285,24 @@ static peg_status take_run(const struct peg__manifest_reader *r, const peg_json 
 {
     const char **argv = NULL;
     const char **env = NULL;
-    peg_status status = take_command(r, tool, &argv);
+    peg_status status;
 
-    if (!status)
-        status = take_env(r, tool, &env);
-    if (!status)
-        status = take_directory(r, tool, &def->directory);
-    if (!status)
-        status =
-            peg__manifest_ms(r, tool, "timeout", PEG_LIMIT_TURN_TIMEOUT_MS, &def->tool.timeout_ms);
-    if (!status)
-        status = peg__manifest_ms(r, tool, "grace", PEG_LIMIT_COMMAND_GRACE_MAX_MS, &def->grace_ms);
-    if (!status)
-        status =
-            peg__manifest_size(r, tool, "max_output", PEG_LIMIT_RESULT_BYTES, &def->max_output);
-    if (!status)
-        status = peg__manifest_size(r, tool, "max_memory",
-                                    (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20, &def->max_memory);
+    if ((status = take_command(r, tool, &argv)) || (status = take_env(r, tool, &env)) ||
+        (status = take_directory(r, tool, &def->directory)) ||
+        (status = peg__manifest_ms(r, tool, "timeout", PEG_LIMIT_TURN_TIMEOUT_MS,
+                                   &def->tool.timeout_ms)) ||
+        (status =
+             peg__manifest_ms(r, tool, "grace", PEG_LIMIT_COMMAND_GRACE_MAX_MS, &def->grace_ms)) ||
+        (status =
+             peg__manifest_size(r, tool, "max_output", PEG_LIMIT_RESULT_BYTES, &def->max_output)) ||
+        (status =
+             peg__manifest_size(r, tool, "max_memory", (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20,
+                                &def->max_memory)))
+        return status;
     def->argv = argv;
     def->env = env;
     take_output(tool, def);
-    return status;
+    return PEG_OK;
 }
 
 /* Errors of a tool get the place of their key in the manifest. */
@@ -399,17 +393,13 @@ static peg_status keep_tags(const struct peg__manifest_reader *r)
 
 static peg_status fill_manifest(struct peg__manifest_reader *r)
 {
-    peg_status status = check_form(r);
+    peg_status status;
 
-    if (!status)
-        status = keep_text(r, "toolset", &r->manifest->toolset);
-    if (!status)
-        status = keep_text(r, "description", &r->manifest->description);
-    if (!status)
-        status = keep_text(r, "version", &r->manifest->version);
-    if (!status)
-        status = keep_tags(r);
-    return status ? status : add_tools(r);
+    if ((status = check_form(r)) || (status = keep_text(r, "toolset", &r->manifest->toolset)) ||
+        (status = keep_text(r, "description", &r->manifest->description)) ||
+        (status = keep_text(r, "version", &r->manifest->version)) || (status = keep_tags(r)))
+        return status;
+    return add_tools(r);
 }
 
 peg_status peg_manifest_parse(peg_str text, const char *folder, peg_manifest **ret_manifest,

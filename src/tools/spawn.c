@@ -73,12 +73,10 @@ static int make_pipe(int ends[2], int our_end)
 
 static int make_pipes(struct pipes *pipes)
 {
-    int error = make_pipe(pipes->ends[STDIN_FILENO], WRITE_END);
+    int error = 0;
 
-    if (!error)
-        error = make_pipe(pipes->ends[STDOUT_FILENO], READ_END);
-    if (!error)
-        error = make_pipe(pipes->ends[STDERR_FILENO], READ_END);
+    for (int i = 0; i < 3 && !error; i++)
+        error = make_pipe(pipes->ends[i], i == STDIN_FILENO ? WRITE_END : READ_END);
     return error;
 }
 
@@ -150,12 +148,11 @@ static int resolve_program(const struct peg__program *program, char ret_found[PA
 static int add_actions(posix_spawn_file_actions_t *actions, const struct pipes *pipes,
                        const char *directory)
 {
-    int error = posix_spawn_file_actions_adddup2(actions, pipes->ends[0][READ_END], STDIN_FILENO);
+    int error = 0;
 
-    if (!error)
-        error = posix_spawn_file_actions_adddup2(actions, pipes->ends[1][WRITE_END], STDOUT_FILENO);
-    if (!error)
-        error = posix_spawn_file_actions_adddup2(actions, pipes->ends[2][WRITE_END], STDERR_FILENO);
+    for (int i = 0; i < 3 && !error; i++)
+        error = posix_spawn_file_actions_adddup2(
+            actions, pipes->ends[i][i == STDIN_FILENO ? READ_END : WRITE_END], i);
     if (!error && directory)
         error = posix_spawn_file_actions_addchdir_np(actions, directory);
     /* The host may have descriptors that are not marked close-on-exec. */

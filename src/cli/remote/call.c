@@ -126,24 +126,6 @@ static peg_remote_outcome outcome_of(const peg_error *error)
     return strcmp(error->code, "E_OUTCOME_UNKNOWN") == 0 ? PEG_REMOTE_UNKNOWN : PEG_REMOTE_REFUSED;
 }
 
-/* The envelope of a call that was not made. CLI_OK, or CLI_UNUSABLE after a complaint. */
-static int print_refusal(const struct call_print *print, const peg_error *error,
-                         const char *message)
-{
-    const peg_remote_outcome outcome = outcome_of(error);
-    const peg_remote_result result = {
-        .outcome = outcome,
-        .call_id = "",
-        .json = peg__str(""),
-        .error_name = remote_error_name(error),
-        .error_message = message,
-        .error = *error,
-        .was_started = outcome == PEG_REMOTE_UNKNOWN,
-    };
-
-    return print_envelope(print, &result);
-}
-
 /* ---- for people ---- */
 
 /* The characters of a JSON string. False if it is none. */
@@ -379,12 +361,21 @@ static bool read_call_options(struct cli_args *args, struct call_options *o)
 static int refuse_call(const struct call_options *o, const peg_error *error)
 {
     struct peg__buf message = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+    peg_remote_result result = {
+        .outcome = outcome_of(error),
+        .call_id = "",
+        .json = peg__str(""),
+        .error_name = remote_error_name(error),
+        .error = *error,
+    };
     int answer;
 
     if (!o->print.is_envelope)
         return remote_complain(&o->remote, error);
     remote_explain(&o->remote, error, &message);
-    answer = print_refusal(&o->print, error, message.ptr ? message.ptr : error->message);
+    result.error_message = message.ptr ? message.ptr : error->message;
+    result.was_started = result.outcome == PEG_REMOTE_UNKNOWN;
+    answer = print_envelope(&o->print, &result);
     peg__buf_free(&message);
     return answer ? answer : remote_exit_of(error);
 }

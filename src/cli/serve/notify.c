@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The protocol of sd_notify(3): one datagram a state, too little to link libsystemd for. */
+/* What services share: signals, and the protocol of sd_notify(3), one datagram a state, too little
+ * to link libsystemd for. */
 
 #include "cli/serve/serve.h"
 
@@ -54,4 +55,14 @@ void cli_notify_reloading(void)
     snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
              (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
     cli_notify(state);
+}
+
+void cli_block_signals(sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    sigaddset(ret_signals, SIGINT);
+    sigaddset(ret_signals, SIGTERM);
+    sigaddset(ret_signals, SIGHUP);
+    sigaddset(ret_signals, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, ret_signals, NULL);
 }

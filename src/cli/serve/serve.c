@@ -61,18 +61,6 @@ static void *handle_signals(void *user)
     return NULL;
 }
 
-/* Blocked for all threads that are made from here on. */
-static void block_serve_signals(struct signals *signals)
-{
-    sigemptyset(&signals->set);
-    sigaddset(&signals->set, SIGINT);
-    sigaddset(&signals->set, SIGTERM);
-    sigaddset(&signals->set, SIGHUP);
-    sigaddset(&signals->set, SIGUSR2);
-    pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 /* ---- connections: a descriptor each ---- */
 
 /* What a program is given at first, 1,024, is for those that use select(2). */
@@ -165,7 +153,8 @@ static int run_serve(const struct cli_command *self, int argc, char **argv)
         return args.exit;
     allow_connections();
     serve_share_memory(options.config.threads);
-    block_serve_signals(&signals);
+    cli_block_signals(&signals.set);
+    signal(SIGPIPE, SIG_IGN);
     /* First: an address that is of no use leaves no folder behind. */
     status = gw_listen_check(&options.config, options.addr, &error);
     if (!status)

@@ -4,6 +4,8 @@
 
 /* What `pegboard serve` was asked for. */
 
+#include <signal.h>
+
 #include "cli/cli.h"
 #include "pegboard/gateway.h"
 
@@ -58,5 +60,8 @@ void cli_notify(const char *state);
 
 /* The same before and after a reload, as systemd wants it: with the monotonic time of its start. */
 void cli_notify_reloading(void);
+
+/* Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR2 for all threads that are made from here on. */
+void cli_block_signals(sigset_t *ret_signals);
 
 #endif

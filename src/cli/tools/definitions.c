@@ -17,8 +17,6 @@
 #include "pegboard/yaml.h"
 #include "json/json.h"
 
-/* Finds the definitions in a file: an array, {"tools": [...]}, or a turn. */
-
 /* What was asked for. Strings are borrowed from argv. */
 struct definitions_options {
     peg_definitions_options render;
@@ -173,8 +171,6 @@ static peg_status load_definitions(const char *path, peg_json_doc **ret_doc, peg
     peg_json_doc_free(document);
     return status;
 }
-
-/* Tools and losses, for people or for programs. */
 
 /* ---- losses ------------------------------------------------------------------------------- */
 

@@ -299,17 +299,6 @@ static void *handle_signals(void *user)
     return NULL;
 }
 
-/* Blocked for all threads that are made from here on. */
-static void block_provide_signals(struct provided *p)
-{
-    sigemptyset(&p->set);
-    sigaddset(&p->set, SIGINT);
-    sigaddset(&p->set, SIGTERM);
-    sigaddset(&p->set, SIGHUP);
-    sigaddset(&p->set, SIGUSR2);
-    pthread_sigmask(SIG_BLOCK, &p->set, NULL);
-}
-
 /* ---- serving ---- */
 
 /* The library's message is for authors of handlers, and begins with the number of calls. */
@@ -392,7 +381,7 @@ static int serve_manifest(struct provide_options *o, const peg_manifest *manifes
     peg_error error;
     peg_status status;
 
-    block_provide_signals(&provided);
+    cli_block_signals(&provided.set);
     o->lines = cli_line_queue_new(put_dropped);
     if (!o->lines) {
         fprintf(stderr, "pegboard: the system has no memory or no thread for it: end some\n");

@@ -399,20 +399,6 @@ static peg_status check_strictly(struct checking *c)
 
 /* ---- what re-writing the file would change ---- */
 
-/* The turn as its file has it. Value; borrows all. */
-struct turn_in_file {
-    const peg_json *root;
-    const char *at; /* where that stands: "" or "/turn" */
-};
-
-/* Value; borrows all. */
-struct comparing {
-    const struct turn_file *file;
-    const struct turn_in_file *in;
-    struct turn_findings *findings;
-    peg_error *reterr;
-};
-
 static bool is_same_value(const peg_json *a, const peg_json *b)
 {
     return a && b ? peg_json_equal(a, b) : a == b;
@@ -437,25 +423,25 @@ static size_t find_block(const peg_json *before, const peg_json *after)
 }
 
 /* The first block, or else the first member of the turn, that re-writing changes. */
-static void find_difference(const struct comparing *c, const peg_json *written)
+static void find_difference(const struct checking *c, const peg_json *written)
 {
-    const peg_json *before = peg_json_get(c->in->root, "blocks");
+    const peg_json *before = peg_json_get(c->root, "blocks");
     const peg_json *after = peg_json_get(written, "blocks");
     const size_t i = before ? find_block(before, after) : peg_json_len(after);
-    char *told = c->findings->rewritten;
+    char *place = c->findings->rewritten;
     const size_t size = sizeof(c->findings->rewritten);
 
     if (i < peg_json_len(after)) {
-        snprintf(told, size, "%s/blocks/%zu", c->in->at, i);
+        snprintf(place, size, "%s/blocks/%zu", c->at, i);
         return;
     }
     PEG_JSON_EACH_MEMBER (written, key) {
-        if (!is_same_value(peg_json_get_str(c->in->root, peg_json_str(key)), key + 1)) {
-            snprintf(told, size, "%s/%.40s", c->in->at, peg_json_str(key).ptr);
+        if (!is_same_value(peg_json_get_str(c->root, peg_json_str(key)), key + 1)) {
+            snprintf(place, size, "%s/%.40s", c->at, peg_json_str(key).ptr);
             return;
         }
     }
-    snprintf(told, size, "%s/", c->in->at);
+    snprintf(place, size, "%s/", c->at);
 }
 
 static peg_str without_line_end(peg_str text)
@@ -466,7 +452,7 @@ static peg_str without_line_end(peg_str text)
 }
 
 /* Is it what we would write? */
-static peg_status compare_bytes(const struct comparing *c, const peg_turn *turn, bool is_pretty,
+static peg_status compare_bytes(const struct checking *c, const peg_turn *turn, bool is_pretty,
                                 bool *ret_same)
 {
     const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .format = c->file->format,
@@ -481,7 +467,7 @@ static peg_status compare_bytes(const struct comparing *c, const peg_turn *turn,
     return status;
 }
 
-static peg_status compare_values(const struct comparing *c, const peg_turn *turn)
+static peg_status compare_values(const struct checking *c, const peg_turn *turn)
 {
     const peg_turn_write_options options = {PEG_TURN_WRITE_OPTIONS_INIT, .inline_below = INT64_MAX};
     peg_json_doc *written = NULL;
@@ -489,7 +475,7 @@ static peg_status compare_values(const struct comparing *c, const peg_turn *turn
 
     if (status)
         return status;
-    if (!*c->in->at && peg_json_equal(c->in->root, peg_json_root(written))) {
+    if (!*c->at && peg_json_equal(c->root, peg_json_root(written))) {
         c->findings->rewrite = TURN_REWRITE_LAYOUT;
     } else {
         c->findings->rewrite = TURN_REWRITE_CONTENT;
@@ -499,7 +485,7 @@ static peg_status compare_values(const struct comparing *c, const peg_turn *turn
     return PEG_OK;
 }
 
-static peg_status compare_turn(const struct comparing *c, const peg_turn *turn)
+static peg_status compare_turn(const struct checking *c, const peg_turn *turn)
 {
     bool is_same_text = false;
     peg_status status = compare_bytes(c, turn, false, &is_same_text);
@@ -517,22 +503,20 @@ static peg_status compare_turn(const struct comparing *c, const peg_turn *turn)
 }
 
 /* Sets `rewrite` and `rewritten`; what cannot be written is a finding. PEG_ENOMEM. */
-static peg_status check_rewriting(const struct turn_file *file, const struct turn_in_file *in,
-                                  struct turn_findings *findings, peg_error *reterr)
+static peg_status check_rewriting(const struct checking *c)
 {
-    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = file->format,
-                                           .max_bytes = file->text.max};
-    const struct comparing c = {file, in, findings, reterr};
+    const peg_turn_read_options options = {PEG_TURN_READ_OPTIONS_INIT, .format = c->file->format,
+                                           .max_bytes = c->file->text.max};
     peg_turn *turn = NULL;
     peg_status status;
 
-    if (!file->bytes)
-        return compare_turn(&c, file->turn);
+    if (!c->file->bytes)
+        return compare_turn(c, c->turn);
     /* A turn that does not know where its bytes are: references stay what they are, whatever is
      * behind them. */
-    status = peg_turn_read(peg__buf_view(&file->text), &options, &turn, reterr);
+    status = peg_turn_read(peg__buf_view(&c->file->text), &options, &turn, c->reterr);
     if (!status)
-        status = compare_turn(&c, turn);
+        status = compare_turn(c, turn);
     peg_turn_free(turn);
     return status;
 }
@@ -571,8 +555,7 @@ static peg_status check_all(struct checking *c)
         (status = check_config(c)) || (status = check_definitions(c)) ||
         (status = check_strictly(c)))
         return status;
-    return check_rewriting(c->file, &(const struct turn_in_file){c->root, c->at}, c->findings,
-                           c->reterr);
+    return check_rewriting(c);
 }
 
 static bool stands_before(const peg_error *a, const peg_error *b)

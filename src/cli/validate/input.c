@@ -5,38 +5,31 @@
 #include "base/error.h"
 #include "base/text/str.h"
 #include "cli/validate/validate.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/yaml.h"
 
-static void each_json(struct validate *v, const char *path, validate_fn *fn, void *user)
+static void each_whole(struct validate *v, const char *path, bool is_yaml, validate_fn *fn,
+                       void *user)
 {
+    PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
     struct validate_instance instance = {.place = {path, 0}};
     peg_error error;
+    peg_status status = cli_read_file_max(path, &v->text, &error);
+    const peg_str text = peg__buf_view(&v->text);
 
-    if (cli_read_file_max(path, &v->text, &error) ||
-        peg_json_reparse(v->doc, peg__buf_view(&v->text), &v->options->json, &error)) {
-        cli_hint(peg__buf_view(&v->text), cli_is_stdin(path), &error);
+    if (!status)
+        status = is_yaml ? peg_yaml_parse(text, &v->options->json, &doc, &error)
+                         : peg_json_reparse(v->doc, text, &v->options->json, &error);
+    if (status) {
+        if (!is_yaml)
+            cli_hint(text, cli_is_stdin(path), &error);
         validate_unusable(v, &instance.place, &error);
         return;
     }
-    instance.value = peg_json_root(v->doc);
-    instance.text = peg__buf_view(&v->text);
+    instance.value = peg_json_root(is_yaml ? doc : v->doc);
+    if (!is_yaml)
+        instance.text = text;
     fn(v, &instance, user);
-}
-
-static void each_yaml(struct validate *v, const char *path, validate_fn *fn, void *user)
-{
-    struct validate_instance instance = {.place = {path, 0}};
-    peg_json_doc *doc = NULL;
-    peg_error error;
-
-    if (cli_read_file_max(path, &v->text, &error) ||
-        peg_yaml_parse(peg__buf_view(&v->text), &v->options->json, &doc, &error)) {
-        validate_unusable(v, &instance.place, &error);
-        return;
-    }
-    instance.value = peg_json_root(doc);
-    fn(v, &instance, user);
-    peg_json_doc_free(doc);
 }
 
 /* ---- JSON lines ------------------------------------------------------------------ */
@@ -111,8 +104,6 @@ void validate_each(struct validate *v, const char *path, validate_fn *fn, void *
         syntax = cli_syntax_of(path);
     if (syntax == CLI_SYNTAX_JSON_LINES)
         each_line(v, path, fn, user);
-    else if (syntax == CLI_SYNTAX_YAML)
-        each_yaml(v, path, fn, user);
     else
-        each_json(v, path, fn, user);
+        each_whole(v, path, syntax == CLI_SYNTAX_YAML, fn, user);
 }

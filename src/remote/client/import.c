@@ -85,8 +85,8 @@ static peg_status pass_server_data(peg_call *call, const peg_remote_result *resu
         if (status == PEG_ENOMEM)
             return peg__call_out_of_memory(call);
         if (status)
-            return peg_call_fail(
-                call, "the server-data that received with the result is no JSON: %s", why.message);
+            return peg_call_fail(call, "the server-data that came with the result is no JSON: %s",
+                                 why.message);
         status = peg_call_add_server_data(call, data->kind, data->audience, peg_json_root(doc));
         peg_json_doc_free(doc);
         if (status)
@@ -164,9 +164,9 @@ static void set_identity(peg_remote_request *request, const peg_call *call, unsi
         request->idempotency_key = text;
 }
 
-static peg_status req(peg_call *call, const struct imported *imported,
-                      const peg_remote_request *request, peg_remote_result **ret_result,
-                      peg_error *reterr)
+static peg_status call_once(peg_call *call, const struct imported *imported,
+                            const peg_remote_request *request, peg_remote_result **ret_result,
+                            peg_error *reterr)
 {
     const peg_remote_output output = {.fn = report_output, .user = call};
 
@@ -196,7 +196,7 @@ static peg_status call_attempts(peg_call *call, const struct imported *imported,
         peg_status status;
 
         set_identity(&request, call, attempt, key);
-        status = req(call, imported, &request, ret_result, reterr);
+        status = call_once(call, imported, &request, ret_result, reterr);
         if (status || attempt >= n || !is_past(*ret_result))
             return status;
         peg_remote_result_free(*ret_result);
@@ -253,19 +253,13 @@ struct importing {
 
 /* ---- one tool ---- */
 
-static struct imported *free_imported(struct imported *imported)
+static void free_imported(void *user)
 {
-    if (!imported)
-        return NULL;
+    struct imported *imported = user;
+
     peg_client_unref(imported->client);
     peg__arena_free(&imported->arena);
     peg__free(imported);
-    return NULL;
-}
-
-static void free_user(void *user)
-{
-    free_imported(user);
 }
 
 static peg_status make_imported(const struct importing *i, const peg_toolset *toolset,
@@ -347,7 +341,7 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
         .input_schema = *input ? input : "{\"type\":\"object\"}",
         .output_schema = *output ? output : NULL,
         .run = run_imported,
-        .user_free = free_user,
+        .user_free = free_imported,
         .open_arguments = true,
         .trusted = i->options->trusted,
         .inline_result = i->options->inline_result,
