@@ -32,6 +32,26 @@ static const struct {
     [PEG_BLOCK_OTHER] = {"other", ""},
 };
 
+/* The members of a block, in the order in which they are written. */
+struct block_head {
+    peg_str id;
+    peg_str kind;
+    peg_str role;
+    struct peg__made payload;
+    struct peg__made metadata;
+    int64_t created_ms;
+};
+
+static const struct peg__member block_members[] = {
+    PEG__ROW(struct block_head, id, "id", ID),
+    PEG__ROW(struct block_head, kind, "kind", TEXT),
+    PEG__ROW(struct block_head, role, "role", TEXT),
+    PEG__ROW(struct block_head, payload, "payload", MADE),
+    PEG__ROW(struct block_head, metadata, "metadata", MADE),
+    PEG__ROW(struct block_head, created_ms, "created_ms", INTEGER),
+    {0},
+};
+
 enum { N_KIND_NAMES = sizeof(kind_names) / sizeof(kind_names[0]) };
 
 const char *peg__block_file_kind(peg_block_kind kind)
@@ -71,7 +91,7 @@ void peg__payload_media(struct peg__payload *payload)
     payload->media = (struct peg__media_list){
         .block = payload->block,
         .options = payload->how->options,
-        .rest = payload->rest ? peg_json_get(payload->rest, "media") : NULL,
+        .rest = peg_json_get(payload->rest, "media"),
     };
     if (peg_block_n_media(payload->block))
         peg__fields_made(&payload->fields, "media", peg__media_file_write, &payload->media);
@@ -88,7 +108,7 @@ void peg__payload_artifact(struct peg__payload *payload, bool has_bytes)
     payload->artifact = (struct peg__artifact_out){
         .kind = peg_artifact_kind_of(peg_block_artifact(payload->block))->name,
         .bytes = has_bytes ? &payload->bytes : NULL,
-        .rest = payload->rest ? peg_json_get(payload->rest, "artifact") : NULL,
+        .rest = peg_json_get(payload->rest, "artifact"),
     };
     peg__fields_made(&payload->fields, "artifact", peg__artifact_file_write, &payload->artifact);
 }
@@ -137,8 +157,6 @@ static void rest_fields(struct peg__payload *payload)
 {
     const peg_json *rest = payload->rest;
 
-    if (!rest)
-        return;
     PEG_JSON_EACH_MEMBER (rest, key) {
         const peg_str name = peg_json_str(key);
 
@@ -164,25 +182,14 @@ static peg_status fill_payload(struct peg__payload *payload, bool is_foreign, pe
     return PEG_OK;
 }
 
-static peg_status write_payload(const struct peg__block_write *how, const peg_block *block,
-                                const peg_json *members, peg_json_builder *b, peg_error *reterr)
+static peg_status write_fields(const void *fields, peg_json_builder *b, peg_error *reterr)
 {
-    struct peg__payload payload = {
-        .how = how, .block = block, .rest = members ? peg_json_get(members, "payload") : NULL};
-    const bool is_foreign = members && peg_json_get(members, "kind");
-    peg_status status = fill_payload(&payload, is_foreign, reterr);
-
-    if (!status && (payload.fields.n || payload.fields.is_out_of_memory)) {
-        peg_json_add_key(b, peg__str("payload"));
-        status = peg__fields_write(&payload.fields, b, reterr);
-    }
-    payload_free(&payload);
-    return status;
+    return peg__fields_write(peg__unconst(fields), b, reterr);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------- */
 
-peg_status peg__bag_write(const peg_bag *bag, peg_json_builder *b, peg_error *reterr)
+peg_status peg__bag_write(const void *bag, peg_json_builder *b, peg_error *reterr)
 {
     const peg_json *value = NULL;
     peg_status status = PEG_OK;
@@ -208,9 +215,7 @@ static void add_string_member(peg_json_builder *b, const char *name, peg_str tex
 /* Of the file if that had another one, else ours. */
 static peg_str kept_or(const peg_json *members, const char *name, const char *ours)
 {
-    const peg_json *kept = members ? peg_json_get(members, name) : NULL;
-
-    return kept && kept->kind == PEG_JSON_STRING ? peg_json_str(kept) : peg__str(ours);
+    return peg_json_str_or(peg_json_get(members, name), ours);
 }
 
 static peg_status write_others(const peg_json *members, peg_json_builder *b, peg_error *reterr)
@@ -218,10 +223,8 @@ static peg_status write_others(const peg_json *members, peg_json_builder *b, peg
     struct peg__fields others = {0};
     peg_status status;
 
-    if (!members)
-        return PEG_OK;
     PEG_JSON_EACH_MEMBER (members, key) {
-        if (!peg__member_is_known(peg__block_members_in_file, peg_json_str(key)))
+        if (!peg__member_is_known(block_members, peg_json_str(key)))
             peg__fields_member(&others, key, 0);
     }
     status = peg__fields_write_members(&others, b, reterr);
@@ -235,26 +238,27 @@ peg_status peg__block_write(const struct peg__block_write *how, const peg_block 
     const peg_block_kind kind = peg_block_kind_of(block);
     const peg_json *members = peg__block_members(block);
     const peg_bag *metadata = peg_block_metadata(block);
+    struct peg__payload payload = {
+        .how = how, .block = block, .rest = peg_json_get(members, "payload")};
+    struct block_head head = {.id = peg_block_id(block),
+                              .kind = kept_or(members, "kind", kind_names[kind].kind),
+                              .role = kept_or(members, "role", kind_names[kind].role),
+                              .metadata = {peg_bag_len(metadata) ? peg__bag_write : NULL, metadata},
+                              .created_ms = peg_block_created_ms(block)};
     peg_status status;
 
     if (how->calls && kind == PEG_BLOCK_CALL && peg__call_match_add(how->calls, block))
         return peg__fail_nomem(reterr);
+    status = fill_payload(&payload, peg_json_get(members, "kind") != NULL, reterr);
+    if (payload.fields.n || payload.fields.is_out_of_memory)
+        head.payload = (struct peg__made){write_fields, &payload.fields};
     peg_json_open_object(b);
-    add_string_member(b, "id", peg_block_id(block));
-    add_string_member(b, "kind", kept_or(members, "kind", kind_names[kind].kind));
-    add_string_member(b, "role", kept_or(members, "role", kind_names[kind].role));
-    status = write_payload(how, block, members, b, reterr);
-    if (!status && peg_bag_len(metadata)) {
-        peg_json_add_key(b, peg__str("metadata"));
-        status = peg__bag_write(metadata, b, reterr);
-    }
-    if (!status && peg_block_created_ms(block)) {
-        peg_json_add_key(b, peg__str("created_ms"));
-        peg_json_add_integer(b, peg_block_created_ms(block));
-    }
+    if (!status)
+        status = peg__members_add(block_members, &head, b, reterr);
     if (!status)
         status = write_others(members, b, reterr);
     peg_json_close(b);
+    payload_free(&payload);
     return status;
 }
 
@@ -267,8 +271,9 @@ struct reading {
     struct peg__in payload; /* its payload */
     peg_block_kind kind;
     bool is_foreign;
-    peg_str kind_text; /* foreign: what stands there */
-    peg_str kept_role; /* another than we would write; ptr NULL: none */
+    struct block_head head; /* as the file has it */
+    peg_str kind_text;      /* foreign: what stands there */
+    peg_str kept_role;      /* another than we would write; ptr NULL: none */
     peg_block_def def;
     struct peg__media_in media;
     peg_artifact *artifact;
@@ -450,53 +455,30 @@ static void define_foreign(struct reading *r)
 
 /* ---- what is kept ------------------------------------------------------------------------ */
 
-static bool is_tier_kept(const struct reading *r)
+static bool add_rest(const struct reading *r, peg_json_builder *b)
 {
     static const struct peg__member tier =
         PEG__FULL_ROW("trust_tier", "/tier", ENUM, 0, &peg__tiers);
+    const peg_json *payload = r->payload.object;
+    bool has_rest = false;
 
-    return r->kind == PEG_BLOCK_OTHER && peg__enum_is_foreign(r->payload.object, &tier);
-}
-
-static const peg_json *artifact_of(const struct reading *r)
-{
-    return r->artifact ? peg_json_get(r->payload.object, "artifact") : NULL;
-}
-
-static bool has_rest(const struct reading *r)
-{
     if (r->is_foreign)
         return false;
     if (r->kind == PEG_BLOCK_RESULT)
-        return peg__result_has_rest(r->payload.object, r->how->options);
-    return is_tier_kept(r) || peg__artifact_has_rest(artifact_of(r), r->how->options) ||
-           (r->media.n && peg__media_has_rest(r->payload.object, has_images(r)));
-}
-
-static void copy_rest(const struct reading *r, peg_json_builder *b)
-{
-    if (r->kind == PEG_BLOCK_RESULT) {
-        peg__result_copy_rest(r->payload.object, r->how->options, b);
-        return;
-    }
-    if (is_tier_kept(r)) {
-        peg_json_add_key(b, peg__str("trust_tier"));
-        peg_json_add_copy(b, peg_json_get(r->payload.object, "trust_tier"));
-    }
-    if (peg__artifact_has_rest(artifact_of(r), r->how->options)) {
-        peg_json_add_key(b, peg__str("artifact"));
-        peg__artifact_copy_rest(artifact_of(r), r->how->options, b);
-    }
-    if (r->media.n && peg__media_has_rest(r->payload.object, has_images(r))) {
-        peg_json_add_key(b, peg__str("media"));
-        peg__media_copy_rest(r->payload.object, has_images(r), b);
-    }
+        return peg__result_rest(payload, r->how->options, b);
+    if (r->kind == PEG_BLOCK_OTHER && peg__enum_is_foreign(payload, &tier))
+        has_rest = peg__member_copy("trust_tier", peg_json_get(payload, "trust_tier"), b);
+    if (r->artifact)
+        has_rest |= peg__artifact_rest(peg_json_get(payload, "artifact"), r->how->options, b);
+    if (r->media.n)
+        has_rest |= peg__media_rest(payload, has_images(r), b);
+    return has_rest;
 }
 
 static peg_status keep_members(struct reading *r)
 {
-    const bool has_others = peg__in_has_others(r->in.object, peg__block_members_in_file);
-    const bool keeps_rest = has_rest(r);
+    const bool has_others = peg__in_has_others(r->in.object, block_members);
+    const bool keeps_rest = add_rest(r, NULL);
     peg_json_builder *b;
 
     if (!r->is_foreign && !r->kept_role.ptr && !has_others && !keeps_rest)
@@ -509,29 +491,21 @@ static peg_status keep_members(struct reading *r)
     if (keeps_rest) {
         peg_json_add_key(b, peg__str("payload"));
         peg_json_open_object(b);
-        copy_rest(r, b);
+        add_rest(r, b);
         peg_json_close(b);
     }
-    peg__in_copy_others(r->in.object, peg__block_members_in_file, b);
+    peg__in_copy_others(r->in.object, block_members, b);
     peg_json_close(b);
     return r->in.status = peg_json_builder_finish(b, &r->members, r->in.reterr);
 }
 
 static peg_status keep_payload(struct reading *r)
 {
-    const struct peg__member *members = peg__payload_members[r->kind];
-    peg_json_builder *b;
-
-    if (r->is_foreign || !peg__in_has_others(r->payload.object, members))
+    if (r->is_foreign)
         return PEG_OK;
-    b = peg_json_builder_new();
-    peg_json_open_object(b);
-    peg__in_copy_others(r->payload.object, members, b);
-    peg_json_close(b);
-    r->in.status = peg_json_builder_finish(b, &r->others, r->in.reterr);
-    if (!r->in.status)
+    if (!peg__in_keep_others(&r->payload, peg__payload_members[r->kind], &r->others) && r->others)
         r->def.payload = peg_json_root(r->others);
-    return r->in.status;
+    return join_status(r);
 }
 
 /* ---- the block ---------------------------------------------------------------------------- */
@@ -539,27 +513,28 @@ static peg_status keep_payload(struct reading *r)
 static peg_status read_head(struct reading *r)
 {
     static const peg_json empty = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
-    const peg_str kind = peg__in_string(&r->in, "kind");
     const peg_json *payload = peg__in_object(&r->in, "payload");
+    const peg_str *kind = &r->head.kind;
 
-    peg__in_only(&r->in, peg__block_members_in_file);
+    peg__members_read(&r->in, block_members, &r->head);
+    peg__in_only(&r->in, block_members);
     r->kind = PEG_BLOCK_OTHER;
-    if (!peg__str_is_blank(kind) && !peg__block_file_kind_named(kind, &r->kind))
-        make_foreign(r, kind, "kind", "is not a known kind");
+    if (!peg__str_is_blank(*kind) && !peg__block_file_kind_named(*kind, &r->kind))
+        make_foreign(r, *kind, "kind", "is not a known kind");
     r->payload = (struct peg__in){payload ? payload : &empty, "/payload", r->in.is_strict,
                                   r->in.status, r->in.reterr};
     r->def.kind = r->kind;
-    peg__members_read(&r->in, peg__block_members_in_file, &r->def);
+    r->def.created_ms = r->head.created_ms;
     return join_status(r);
 }
 
 /* Keeps a role that does not follow from the kind. */
 static peg_status read_role(struct reading *r)
 {
-    const peg_str role = peg__in_string(&r->in, "role");
+    const peg_str role = r->head.role;
     const char *ours = r->is_foreign ? "" : kind_names[r->kind].role;
 
-    if (r->in.status || peg__str_is_blank(role) || peg__str_is(role, ours))
+    if (peg__str_is_blank(role) || peg__str_is(role, ours))
         return r->in.status;
     if (r->in.is_strict)
         return peg__in_fail(&r->in, "role", "is not that of a block of this kind");
@@ -567,24 +542,11 @@ static peg_status read_role(struct reading *r)
     return PEG_OK;
 }
 
-static peg_status read_metadata(struct reading *r)
-{
-    const peg_json *object = peg__in_object(&r->in, "metadata");
-
-    if (!object || r->in.status)
-        return r->in.status;
-    r->in.status = peg__bag_from_json(object, r->in.is_strict, &r->metadata, r->in.reterr);
-    if (r->in.status)
-        peg__in_below(r->in.reterr, "/metadata");
-    r->def.metadata = r->metadata;
-    return r->in.status;
-}
-
 /* Where the file has what a definition calls otherwise. */
 static void find_member_place(const struct reading *r, const char *field, char at[PEG__IN_AT])
 {
     const char *name = peg__member_of_field(peg__payload_members[r->kind], field);
-    const char *ours = peg__member_of_field(peg__block_members_in_file, field);
+    const char *ours = peg__member_of_field(block_members, field);
 
     if (r->is_foreign && strcmp(field, "/type") == 0)
         snprintf(at, PEG__IN_AT, "/kind");
@@ -624,8 +586,9 @@ static peg_status read_block(struct reading *r, peg_block **ret_block)
         peg__media_in_free(&r->media);
         define_foreign(r);
     }
-    if (status || (status = read_role(r)) || (status = read_metadata(r)) ||
-        (status = keep_payload(r)) || (status = keep_members(r)))
+    if (status || (status = read_role(r)) ||
+        (status = peg__in_bag(&r->in, "metadata", &r->metadata)) || (status = keep_payload(r)) ||
+        (status = keep_members(r)))
         return status;
     return make_read_block(r, ret_block);
 }

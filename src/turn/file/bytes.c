@@ -255,18 +255,28 @@ peg_status peg__bytes_place(peg_reader *reader, const peg_turn_write_options *op
     return place_bytes(bytes, &owned, options, ret_bytes, reterr);
 }
 
+/* A reference in a file, its members in the order of their names. */
+struct ref_head {
+    int64_t bytes;
+    peg_str sha256;
+};
+
+static const struct peg__member ref_members[] = {
+    PEG__ROW(struct ref_head, bytes, "bytes", LENGTH),
+    PEG__ROW(struct ref_head, sha256, "sha256", STRING),
+    {0},
+};
+
 static peg_status write_ref(const void *self, peg_json_builder *b, peg_error *reterr)
 {
     const struct peg__bytes_ref *ref = self;
+    const struct ref_head head = {ref->n_bytes, peg__str(ref->sha256)};
+    peg_status status;
 
-    (void)reterr;
     peg_json_open_object(b);
-    peg_json_add_key(b, peg__str("bytes"));
-    peg_json_add_integer(b, ref->n_bytes);
-    peg_json_add_key(b, peg__str("sha256"));
-    peg_json_add_string(b, peg__str(ref->sha256));
+    status = peg__members_add(ref_members, &head, b, reterr);
     peg_json_close(b);
-    return PEG_OK;
+    return status;
 }
 
 void peg__bytes_fields(const struct peg__bytes *bytes, struct peg__fields *fields)
@@ -291,29 +301,40 @@ void peg__bytes_free(struct peg__bytes *bytes)
 }
 
 static const struct peg__member artifact_members[] = {
-    PEG__ODD_ROW("kind"), PEG__ODD_ROW("text"), PEG__ODD_ROW("base64"), PEG__ODD_ROW("ref"), {0},
-};
-static const struct peg__member ref_members[] = {
-    PEG__ODD_ROW("sha256"),
-    PEG__ODD_ROW("bytes"),
+    PEG__ROW(struct peg__artifact_out, kind, "kind", CSTRING),
+    PEG__ODD_ROW("text"),
+    PEG__ODD_ROW("base64"),
+    PEG__ODD_ROW("ref"),
     {0},
 };
+
+peg_status peg__in_decode(struct peg__in *in, const char *name, peg_str base64, char **ret_bytes,
+                          size_t *ret_len)
+{
+    char *bytes = peg__alloc(peg__base64_bytes(base64.len));
+
+    if (!bytes)
+        return in->status = peg__fail_nomem(in->reterr);
+    if (!peg__base64_decode(base64, bytes, ret_len)) {
+        peg__free(bytes);
+        return peg__in_fail(in, name, "is not base 64");
+    }
+    *ret_bytes = bytes;
+    return PEG_OK;
+}
 
 peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
                              peg_reader **ret_reader)
 {
-    PEG_CLEANUP(peg__freep) char *bytes = peg__alloc(peg__base64_bytes(base64.len));
-    size_t len = 0;
-    peg_status status;
+    char *bytes;
+    size_t len;
 
-    if (!bytes)
-        return in->status = peg__fail_nomem(in->reterr);
-    if (!peg__base64_decode(base64, bytes, &len))
-        return peg__in_fail(in, name, "is not base 64");
-    status = peg__reader_from_owned(bytes, len, ret_reader, in->reterr);
-    if (!status)
-        bytes = NULL;
-    return in->status = status;
+    if (peg__in_decode(in, name, base64, &bytes, &len))
+        return in->status;
+    in->status = peg__reader_from_owned(bytes, len, ret_reader, in->reterr);
+    if (in->status)
+        peg__free(bytes);
+    return in->status;
 }
 
 static peg_status read_ref(struct peg__in *outer, const peg_json *value,
@@ -321,21 +342,21 @@ static peg_status read_ref(struct peg__in *outer, const peg_json *value,
 {
     char at[PEG__IN_AT];
     struct peg__in in = {value, at, outer->is_strict, PEG_OK, outer->reterr};
+    struct ref_head head = {0};
     struct peg__bytes_ref ref;
-    peg_str sha256;
 
     snprintf(at, sizeof(at), "%s/ref", outer->at);
     peg__in_only(&in, ref_members);
-    sha256 = peg__in_string(&in, "sha256");
-    ref.n_bytes = peg__in_integer(&in, "bytes", INT64_MAX);
-    if (!in.status && (sha256.len != PEG_SHA256_HEX - 1 ||
-                       strspn(sha256.ptr, "0123456789abcdef") != PEG_SHA256_HEX - 1))
+    peg__members_read(&in, ref_members, &head);
+    if (!in.status && (head.sha256.len != PEG_SHA256_HEX - 1 ||
+                       strspn(head.sha256.ptr, "0123456789abcdef") != PEG_SHA256_HEX - 1))
         peg__in_fail(&in, "sha256", "must be 64 lowercase hexadecimal digits");
     if (!in.status && !peg__in_any(&in, "bytes"))
         peg__in_fail(&in, NULL, "must have the member 'bytes', the number of bytes");
     if (in.status)
         return outer->status = in.status;
-    memcpy(ref.sha256, sha256.ptr, PEG_SHA256_HEX);
+    ref.n_bytes = head.bytes;
+    memcpy(ref.sha256, head.sha256.ptr, PEG_SHA256_HEX);
     return outer->status = make_ref_reader(&ref, options->bytes, ret_reader, outer->reterr);
 }
 
@@ -358,6 +379,21 @@ peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *opti
 }
 
 /* ---- artifacts ---------------------------------------------------------------------- */
+
+peg_status peg__artifact_file_write(const void *self, peg_json_builder *b, peg_error *reterr)
+{
+    const struct peg__artifact_out *artifact = self;
+    struct peg__fields fields = {0};
+    peg_status status;
+
+    peg__members_write(artifact_members, artifact, &fields);
+    if (artifact->bytes)
+        peg__bytes_fields(artifact->bytes, &fields);
+    peg__fields_members(&fields, artifact->rest);
+    status = peg__fields_write(&fields, b, reterr);
+    peg__fields_free(&fields);
+    return status;
+}
 
 /* NULL if it is unknown. */
 static const peg_artifact_kind *find_artifact_kind(peg_str name,
@@ -405,30 +441,26 @@ peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
 static const peg_json *foreign_kind(const peg_json *artifact, const peg_turn_read_options *options)
 {
     const peg_json *kind = peg_json_get(artifact, "kind");
+    const peg_str name = peg_json_str(kind);
 
-    if (!kind || kind->kind != PEG_JSON_STRING || !kind->len)
-        return NULL;
-    return find_artifact_kind(peg_json_str(kind), options) ? NULL : kind;
+    return name.len && !find_artifact_kind(name, options) ? kind : NULL;
 }
 
-bool peg__artifact_has_rest(const peg_json *artifact, const peg_turn_read_options *options)
-{
-    return artifact &&
-           (foreign_kind(artifact, options) || peg__in_has_others(artifact, artifact_members));
-}
-
-void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_options *options,
-                             peg_json_builder *b)
+bool peg__artifact_rest(const peg_json *artifact, const peg_turn_read_options *options,
+                        peg_json_builder *b)
 {
     const peg_json *kind = foreign_kind(artifact, options);
 
+    if (!kind && !peg__in_has_others(artifact, artifact_members))
+        return false;
+    if (!b)
+        return true;
+    peg_json_add_key(b, peg__str("artifact"));
     peg_json_open_object(b);
-    if (kind) {
-        peg_json_add_key(b, peg__str("kind"));
-        peg_json_add_copy(b, kind);
-    }
+    peg__member_copy("kind", kind, b);
     peg__in_copy_others(artifact, artifact_members, b);
     peg_json_close(b);
+    return true;
 }
 
 /* *ret_doc is the object that the text is, or NULL: a reader would not see what its author wrote if
@@ -513,30 +545,11 @@ peg_status peg__args_usable(peg_str text, bool *ret_usable, peg_error *reterr)
 
 /* ---- reading --------------------------------------------------------------------- */
 
-static peg_status decode_args(struct peg__in *payload, peg_str base64, peg_str *ret_text,
-                              char **ret_owned)
-{
-    char *bytes = peg__alloc(peg__base64_bytes(base64.len));
-    size_t len = 0;
-
-    if (!bytes)
-        return payload->status = peg__fail_nomem(payload->reterr);
-    if (!peg__base64_decode(base64, bytes, &len)) {
-        peg__free(bytes);
-        return peg__in_fail(payload, "args_base64", "is not base 64");
-    }
-    *ret_text = peg__strn(bytes, len);
-    *ret_owned = bytes;
-    return PEG_OK;
-}
-
 peg_status peg__args_read(struct peg__in *payload, peg_str *ret_text, char **ret_owned)
 {
     const peg_json *args = peg__in_any(payload, "args");
     const peg_str base64 = peg__in_string(payload, "args_base64");
-    char *text = NULL;
     size_t len = 0;
-    peg_status status;
 
     *ret_text = (peg_str){NULL, 0};
     *ret_owned = NULL;
@@ -544,17 +557,13 @@ peg_status peg__args_read(struct peg__in *payload, peg_str *ret_text, char **ret
         return payload->status;
     if (args && base64.ptr)
         return peg__in_fail(payload, "args_base64", "repeats args: keep one of them");
-    if (base64.ptr)
-        return decode_args(payload, base64, ret_text, ret_owned);
-    if (!args || args->kind == PEG_JSON_STRING) {
-        if (args)
-            *ret_text = peg_json_str(args);
-        return PEG_OK;
-    }
-    status = peg_json_write(args, PEG_JSON_COMPACT, &text, &len, payload->reterr);
-    if (status)
-        return payload->status = status;
-    *ret_text = peg__strn(text, len);
-    *ret_owned = text;
-    return PEG_OK;
+    if (args && args->kind == PEG_JSON_STRING)
+        *ret_text = peg_json_str(args);
+    else if (base64.ptr)
+        payload->status = peg__in_decode(payload, "args_base64", base64, ret_owned, &len);
+    else if (args)
+        payload->status = peg_json_write(args, PEG_JSON_COMPACT, ret_owned, &len, payload->reterr);
+    if (*ret_owned)
+        *ret_text = peg__strn(*ret_owned, len);
+    return payload->status;
 }

@@ -52,7 +52,7 @@ bool peg__block_file_kind_named(peg_str name, peg_block_kind *ret_kind);
 
 /* The object of a bag, its values in the order of their names too: the same bag, the same bytes.
  * PEG_ENOMEM. */
-peg_status peg__bag_write(const peg_bag *bag, peg_json_builder *b, peg_error *reterr) PEG_MUST_USE;
+peg_status peg__bag_write(const void *bag, peg_json_builder *b, peg_error *reterr) PEG_MUST_USE;
 
 /* Bytes that stand in a spool store. */
 struct peg__bytes_ref {

@@ -57,6 +57,12 @@ void peg__call_match_free(struct peg__call_match *match);
 /* Adds one value to the builder. */
 typedef peg_status (*peg__field_fn)(const void *self, peg_json_builder *b, peg_error *reterr);
 
+/* Nothing if there is no function. */
+struct peg__made {
+    peg__field_fn make;
+    const void *self;
+};
+
 struct peg__field {
     peg_str name;
     enum {
@@ -71,10 +77,7 @@ struct peg__field {
         int64_t integer;
         bool truth;
         const peg_json *json;
-        struct {
-            peg__field_fn make;
-            const void *self;
-        } made;
+        struct peg__made made;
     } u;
 };
 
@@ -86,9 +89,7 @@ struct peg__fields {
 };
 
 void peg__fields_string(struct peg__fields *fields, const char *name, peg_str string);
-/* Nothing if the string is empty. */
-void peg__fields_text(struct peg__fields *fields, const char *name, peg_str string);
-void peg__fields_null(struct peg__fields *fields, const char *name);
+/* NULL is null. */
 void peg__fields_json(struct peg__fields *fields, const char *name, const peg_json *value);
 void peg__fields_made(struct peg__fields *fields, const char *name, peg__field_fn make,
                       const void *self);
@@ -115,6 +116,8 @@ struct peg__in;
  */
 enum peg__member_kind {
     PEG__MEMBER_ODD,     /* by hand */
+    PEG__MEMBER_MADE,    /* struct peg__made; read by hand */
+    PEG__MEMBER_ID,      /* peg_str; written if it is not empty; read by hand */
     PEG__MEMBER_STRING,  /* peg_str; written if ptr is set */
     PEG__MEMBER_TEXT,    /* peg_str; written if it is not empty */
     PEG__MEMBER_CSTRING, /* const char *; written if it is not NULL */
@@ -122,6 +125,7 @@ enum peg__member_kind {
     PEG__MEMBER_BOOL,    /* written if true */
     PEG__MEMBER_COUNT,   /* unsigned; written if it is not 0 */
     PEG__MEMBER_INTEGER, /* int64_t, not negative; written if it is not 0 */
+    PEG__MEMBER_LENGTH,  /* the same, written always */
     PEG__MEMBER_ENUM,    /* written if it is not 0 */
     PEG__MEMBER_ARRAY,   /* const peg_json *; written if it is not NULL */
 };
@@ -152,12 +156,9 @@ struct peg__member {
 #define PEG__ODD_ROW(name) PEG__FULL_ROW(name, "/" name, ODD, 0, NULL)
 
 extern const struct peg__enum peg__tiers; /* peg_trust_tier */
-extern const struct peg__member peg__block_members_in_file[];
 /* Of a payload, by peg_block_kind. */
 extern const struct peg__member *const peg__payload_members[];
 
-/* 0 if none has this name. */
-unsigned peg__enum_find(const struct peg__enum *names, peg_str name);
 /* Does the object have a name that is none of the enum? */
 bool peg__enum_is_foreign(const peg_json *object, const struct peg__member *member);
 bool peg__member_is_known(const struct peg__member *table, peg_str name);
@@ -167,6 +168,9 @@ const char *peg__member_of_field(const struct peg__member *table, const char *fi
 void peg__members_read(struct peg__in *in, const struct peg__member *table, void *def);
 void peg__members_write(const struct peg__member *table, const void *def,
                         struct peg__fields *fields);
+/* The same into an object that is open, in the order of the table. What a function fails with. */
+peg_status peg__members_add(const struct peg__member *table, const void *def, peg_json_builder *b,
+                            peg_error *reterr) PEG_MUST_USE;
 
 /*
  * Members of an object in a file. The first error sticks in `status`: later reads return nothing.
@@ -198,12 +202,19 @@ const peg_json *peg__in_array(struct peg__in *in, const char *name);
 peg_str peg__in_string(struct peg__in *in, const char *name);
 /* The same without NULs in it; NULL if it is missing. */
 const char *peg__in_cstring(struct peg__in *in, const char *name);
+/* Nothing if it is missing. */
+peg_status peg__in_bag(struct peg__in *in, const char *name, peg_bag **ret_bag);
 /* 0 if it is missing. */
 int64_t peg__in_integer(struct peg__in *in, const char *name, int64_t most);
 /* Fails if it is strict and has a member that is not in the table. */
 void peg__in_only(struct peg__in *in, const struct peg__member *table);
 /* Are there members that are not in the table? */
 bool peg__in_has_others(const peg_json *object, const struct peg__member *table);
+/* An object of these members; *ret_doc stays as it is if there are none. PEG_ENOMEM. */
+peg_status peg__in_keep_others(struct peg__in *in, const struct peg__member *table,
+                               peg_json_doc **ret_doc) PEG_MUST_USE;
+/* Adds a member, if there is a value and a builder. False if there is no value. */
+bool peg__member_copy(const char *name, const peg_json *value, peg_json_builder *b);
 /* Adds these members to an object that the builder has open. */
 void peg__in_copy_others(const peg_json *object, const struct peg__member *table,
                          peg_json_builder *b);
@@ -268,19 +279,6 @@ void peg__bytes_free(struct peg__bytes *bytes);
 peg_status peg__bytes_base64(peg_str bytes, char **ret_text, size_t *ret_len,
                              peg_error *reterr) PEG_MUST_USE;
 
-/* data: URLs of RFC 2397: bytes that stand in the URL itself. */
-
-/* Owned. */
-struct peg__data_url {
-    peg_reader *reader;
-    char type[128]; /* without parameters; "" if there is none */
-};
-
-/* Starts with "data:". PEG_EPARSE if it is none, PEG_ENOMEM. */
-peg_status peg__data_url_read(const char *url, struct peg__data_url *ret_data,
-                              peg_error *reterr) PEG_MUST_USE;
-void peg__data_url_free(struct peg__data_url *data);
-
 /* Media and artifacts in a file: docs/turn-format.md has their members. */
 
 /* ---- writing ---------------------------------------------------------------------- */
@@ -317,24 +315,27 @@ void peg__media_in_free(struct peg__media_in *media);
 peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool has_images,
                                 const peg_turn_read_options *options,
                                 struct peg__media_in *ret_media) PEG_MUST_USE;
-/* Members of these that are unknown or have no field here: has_rest returns whether there are any,
- * copy_rest adds the array for peg__media_list. */
-bool peg__media_has_rest(const peg_json *payload, bool has_images);
-void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_builder *b);
+/* The rest: members that are unknown or have no field here. The functions add it to the object that
+ * the builder has open, unless b is NULL, and return whether there is any. Of media it is the
+ * member `media`, the array for peg__media_list. */
+bool peg__media_rest(const peg_json *payload, bool has_images, peg_json_builder *b);
 
 /* An artifact, from the object that describes it; `text` are its bytes if it does not have them
  * itself (ptr NULL: none). */
 peg_status peg__artifact_file_read(struct peg__in *in, peg_str text,
                                    const peg_turn_read_options *options,
                                    peg_artifact **ret_artifact) PEG_MUST_USE;
-bool peg__artifact_has_rest(const peg_json *artifact, const peg_turn_read_options *options);
-void peg__artifact_copy_rest(const peg_json *artifact, const peg_turn_read_options *options,
-                             peg_json_builder *b);
+/* Of an artifact, as the member `artifact`. */
+bool peg__artifact_rest(const peg_json *artifact, const peg_turn_read_options *options,
+                        peg_json_builder *b);
 
 /* The bytes of an object's text, base64 or ref; *ret_reader is NULL if it has none of them. */
 peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *options,
                            peg_reader **ret_reader) PEG_MUST_USE;
-/* A reader over what is written in base 64; fails at the member. */
+/* Bytes in base 64, freed with peg__free(); fails at the member. */
+peg_status peg__in_decode(struct peg__in *in, const char *name, peg_str base64, char **ret_bytes,
+                          size_t *ret_len) PEG_MUST_USE;
+/* The same as a reader. */
 peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
                              peg_reader **ret_reader) PEG_MUST_USE;
 
@@ -364,10 +365,9 @@ peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr) P
 /* Makes the record of a result block with this id. */
 peg_status peg__result_read(const struct peg__block_read *how, struct peg__in *payload, peg_str id,
                             peg_record **ret_record) PEG_MUST_USE;
-/* What of its payload cannot be expressed by a record. */
-bool peg__result_has_rest(const peg_json *payload, const peg_turn_read_options *options);
-void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options *options,
-                           peg_json_builder *b);
+/* The rest of its payload. */
+bool peg__result_rest(const peg_json *payload, const peg_turn_read_options *options,
+                      peg_json_builder *b);
 
 /* The code of a failure without one. */
 #define PEG__DEFAULT_CODE "E_TOOL_DOWNSTREAM_ERROR"

@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -224,24 +225,86 @@ static const char *type_of_bytes(const peg_reader *reader)
     return NULL;
 }
 
+/* Bytes that stand in the URL itself, of RFC 2397. Owned. */
+struct data_url {
+    peg_reader *reader;
+    char type[128]; /* without parameters; "" if there is none */
+};
+
+static void free_data_url(struct data_url *data)
+{
+    peg_reader_unref(data->reader);
+}
+
+/* Writes at most text.len bytes; false if an escape is none. */
+static bool unescape_url(peg_str text, char *ret_bytes, size_t *ret_len)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        int high;
+        int low;
+
+        if (text.ptr[i] != '%') {
+            ret_bytes[len++] = text.ptr[i];
+            continue;
+        }
+        if (i + 2 >= text.len)
+            return false;
+        high = peg__hex_value(text.ptr[i + 1]);
+        low = peg__hex_value(text.ptr[i + 2]);
+        if (high < 0 || low < 0)
+            return false;
+        ret_bytes[len++] = (char)(high << 4 | low);
+        i += 2;
+    }
+    *ret_len = len;
+    return true;
+}
+
+static peg_status read_data_url(struct peg__in *in, const char *name, const char *url,
+                                struct data_url *ret_data)
+{
+    static const char marker[] = ";base64";
+    const size_t marker_len = sizeof(marker) - 1;
+    const char *head = url + strlen("data:");
+    const char *comma = strchr(head, ',');
+    const size_t type_len = strcspn(head, ";,");
+    PEG_CLEANUP(peg__freep) char *bytes = NULL;
+    size_t len = 0;
+
+    if (!comma || type_len >= sizeof(ret_data->type))
+        return peg__in_fail(in, name,
+                            "is a data: URL that cannot be read: write data:TYPE;base64,BYTES");
+    memcpy(ret_data->type, head, type_len);
+    ret_data->type[type_len] = '\0';
+    if ((size_t)(comma - head) >= marker_len &&
+        strncasecmp(comma - marker_len, marker, marker_len) == 0)
+        return peg__bytes_decode(in, name, peg__str(comma + 1), &ret_data->reader);
+    bytes = peg__alloc(strlen(comma));
+    if (!bytes)
+        return in->status = peg__fail_nomem(in->reterr);
+    if (!unescape_url(peg__str(comma + 1), bytes, &len))
+        return peg__in_fail(in, name, "is a data: URL with a broken escape");
+    in->status = peg__reader_from_owned(bytes, len, &ret_data->reader, in->reterr);
+    if (!in->status)
+        bytes = NULL;
+    return in->status;
+}
+
 /* A data: URL becomes bytes; another one stays what it is. */
 static peg_status read_url(struct peg__in *in, const char *name, const char *url,
-                           peg_media_def *def, struct peg__data_url *ret_data)
+                           peg_media_def *def, struct data_url *data)
 {
-    peg_status status;
-
     if (!url || def->reader || strncmp(url, "data:", 5) != 0) {
         def->uri = url ? url : def->uri;
         return in->status;
     }
-    status = peg__data_url_read(url, ret_data, in->reterr);
-    if (status == PEG_EPARSE)
-        return peg__in_fail(in, name, "is a data: URL that cannot be read");
-    if (status)
-        return in->status = status;
-    def->reader = ret_data->reader;
-    if (!def->mime_type && ret_data->type[0])
-        def->mime_type = ret_data->type;
+    if (read_data_url(in, name, url, data))
+        return in->status;
+    def->reader = data->reader;
+    if (!def->mime_type && data->type[0])
+        def->mime_type = data->type;
     return PEG_OK;
 }
 
@@ -266,7 +329,7 @@ static peg_status read_numbers(struct peg__in *in, const peg_json *array, peg_re
     return in->status = status;
 }
 
-static peg_status read_content(struct peg__in *in, peg_media_def *def, struct peg__data_url *data,
+static peg_status read_content(struct peg__in *in, peg_media_def *def, struct data_url *data,
                                peg_reader **ret_reader)
 {
     const peg_json *content = peg__in_any(in, "content");
@@ -287,7 +350,7 @@ static peg_status read_content(struct peg__in *in, peg_media_def *def, struct pe
 static peg_status read_image(struct peg__in *in, const char *id,
                              const peg_turn_read_options *options, peg_media **ret_media)
 {
-    PEG_CLEANUP(peg__data_url_free) struct peg__data_url data = {NULL, ""};
+    PEG_CLEANUP(free_data_url) struct data_url data = {NULL, ""};
     PEG_CLEANUP(peg_reader_unrefp) peg_reader *reader = NULL;
     peg_media_def def = {PEG_MEDIA_DEF_INIT, .kind = PEG_MEDIA_IMAGE,
                          .tier = options->untrusted ? PEG_TIER_THIRD_PARTY_PUBLIC
@@ -387,105 +450,80 @@ void peg__media_in_free(struct peg__media_in *media)
  */
 
 /* A second place of an image: only one of the two fits. */
-static bool has_second_uri(const peg_json *image)
+static const peg_json *find_second_uri(const peg_json *image)
 {
-    const peg_json *url = peg_json_get(image, "url");
+    const peg_str url = peg_json_str(peg_json_get(image, "url"));
     const peg_json *uri = peg_json_get(image, "file_uri");
 
-    return url && uri && url->kind == PEG_JSON_STRING && uri->kind == PEG_JSON_STRING && url->len &&
-           uri->len && !peg__str_starts(peg_json_str(url), peg__str("data:"));
+    return url.len && peg_json_str(uri).len && !peg__str_starts(url, peg__str("data:")) ? uri
+                                                                                        : NULL;
 }
 
-static bool item_has_rest(const peg_json *item, bool is_image)
+/* Whether there is one; adds it unless b is NULL. */
+static bool media_item_rest(const peg_json *item, peg_json_builder *b)
 {
-    if (item->kind != PEG_JSON_OBJECT)
-        return false;
-    if (is_image)
-        return peg__in_has_others(item, image_members) || has_second_uri(item);
+    bool has_rest = peg__in_has_others(item, media_members);
+
+    if (b)
+        peg__in_copy_others(item, media_members, b);
     for (const struct peg__member *member = media_members; member->name; member++)
         if (member->kind == PEG__MEMBER_ENUM && peg__enum_is_foreign(item, member))
-            return true;
-    return peg__in_has_others(item, media_members);
-}
-
-static void copy_member(const peg_json *object, const char *name, peg_json_builder *b)
-{
-    peg_json_add_key(b, peg__str(name));
-    peg_json_add_copy(b, peg_json_get(object, name));
-}
-
-static void copy_media_rest(const peg_json *item, peg_json_builder *b)
-{
-    peg__in_copy_others(item, media_members, b);
-    for (const struct peg__member *member = media_members; member->name; member++)
-        if (member->kind == PEG__MEMBER_ENUM && peg__enum_is_foreign(item, member))
-            copy_member(item, member->name, b);
+            has_rest = peg__member_copy(member->name, peg_json_get(item, member->name), b);
+    return has_rest;
 }
 
 /* Apart, because an image is written as media, whose own members they must not hide. */
-static void copy_image_rest(const peg_json *item, peg_json_builder *b)
+static bool image_item_rest(const peg_json *item, peg_json_builder *b)
 {
-    peg_json_add_key(b, peg__str("image"));
-    peg_json_open_object(b);
-    peg__in_copy_others(item, image_members, b);
-    if (has_second_uri(item))
-        copy_member(item, "file_uri", b);
-    peg_json_close(b);
-}
+    const peg_json *uri = find_second_uri(item);
 
-static void copy_item_rest(const peg_json *item, bool is_image, peg_json_builder *b)
-{
-    peg_json_open_object(b);
-    if (is_image)
-        copy_image_rest(item, b);
-    else
-        copy_media_rest(item, b);
-    peg_json_close(b);
-}
-
-static const peg_json *list_of(const peg_json *payload, const char *name)
-{
-    const peg_json *array = payload ? peg_json_get(payload, name) : NULL;
-
-    return array && array->kind == PEG_JSON_ARRAY ? array : NULL;
-}
-
-static bool list_has_rest(const peg_json *array, bool is_image)
-{
-    if (!array)
-        return false;
-    PEG_JSON_EACH_ITEM (array, item) {
-        if (item_has_rest(item, is_image))
-            return true;
+    if (b) {
+        peg_json_add_key(b, peg__str("image"));
+        peg_json_open_object(b);
+        peg__in_copy_others(item, image_members, b);
+        peg__member_copy("file_uri", uri, b);
+        peg_json_close(b);
     }
-    return false;
+    return uri || peg__in_has_others(item, image_members);
 }
 
-bool peg__media_has_rest(const peg_json *payload, bool has_images)
-{
-    return list_has_rest(list_of(payload, "media"), false) ||
-           (has_images && list_has_rest(list_of(payload, "images"), true));
-}
+typedef bool (*rest_fn)(const peg_json *item, peg_json_builder *b);
 
-static void copy_list_rest(const peg_json *array, bool is_image, peg_json_builder *b)
+/* One item for each of the list: null where there is no rest. */
+static bool list_rest(const peg_json *array, rest_fn rest, peg_json_builder *b)
 {
-    if (!array)
-        return;
+    bool has_rest = false;
+
     PEG_JSON_EACH_ITEM (array, item) {
-        if (item_has_rest(item, is_image))
-            copy_item_rest(item, is_image, b);
-        else
+        const bool is_kept = rest(item, NULL);
+
+        has_rest = has_rest || is_kept;
+        if (b && !is_kept)
             peg_json_add_null(b);
+        if (!b || !is_kept)
+            continue;
+        peg_json_open_object(b);
+        rest(item, b);
+        peg_json_close(b);
     }
+    return has_rest;
 }
 
-void peg__media_copy_rest(const peg_json *payload, bool has_images, peg_json_builder *b)
+bool peg__media_rest(const peg_json *payload, bool has_images, peg_json_builder *b)
 {
+    const peg_json *media = peg_json_get(payload, "media");
+    const peg_json *images = has_images ? peg_json_get(payload, "images") : NULL;
+    const bool has_rest =
+        list_rest(media, media_item_rest, NULL) || list_rest(images, image_item_rest, NULL);
+
+    if (!b || !has_rest)
+        return has_rest;
+    peg_json_add_key(b, peg__str("media"));
     peg_json_open_array(b);
-    copy_list_rest(list_of(payload, "media"), false, b);
-    if (has_images)
-        copy_list_rest(list_of(payload, "images"), true, b);
+    list_rest(media, media_item_rest, b);
+    list_rest(images, image_item_rest, b);
     peg_json_close(b);
+    return true;
 }
 
 /* ---- media ------------------------------------------------------------------------- */
@@ -563,22 +601,5 @@ peg_status peg__media_file_write(const void *self, peg_json_builder *b, peg_erro
         status = write_media(peg_block_media(list->block, i), list->options,
                              list->rest ? peg_json_at(list->rest, i) : NULL, b, reterr);
     peg_json_close(b);
-    return status;
-}
-
-/* ---- artifacts --------------------------------------------------------------------- */
-
-peg_status peg__artifact_file_write(const void *self, peg_json_builder *b, peg_error *reterr)
-{
-    const struct peg__artifact_out *artifact = self;
-    struct peg__fields fields = {0};
-    peg_status status;
-
-    peg__fields_string(&fields, "kind", peg__str(artifact->kind));
-    if (artifact->bytes)
-        peg__bytes_fields(artifact->bytes, &fields);
-    peg__fields_members(&fields, artifact->rest);
-    status = peg__fields_write(&fields, b, reterr);
-    peg__fields_free(&fields);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "turn/file/internal.h"
+#include "turn/turn.h"
 #include "json/json.h"
 
 /* ---- gathering ------------------------------------------------------------------- */
@@ -28,17 +29,6 @@ void peg__fields_string(struct peg__fields *fields, const char *name, peg_str st
     append_field(fields, &(const struct peg__field){.name = peg__str(name),
                                                     .type = PEG__FIELD_STRING,
                                                     .u.string = string});
-}
-
-void peg__fields_text(struct peg__fields *fields, const char *name, peg_str string)
-{
-    if (string.len)
-        peg__fields_string(fields, name, string);
-}
-
-void peg__fields_null(struct peg__fields *fields, const char *name)
-{
-    peg__fields_json(fields, name, NULL);
 }
 
 void peg__fields_json(struct peg__fields *fields, const char *name, const peg_json *value)
@@ -74,8 +64,6 @@ void peg__fields_members(struct peg__fields *fields, const peg_json *object)
     /* Those of the object differ from each other, so only the few before can be meant. */
     const size_t n_before = fields->n;
 
-    if (!object || object->kind != PEG_JSON_OBJECT)
-        return;
     PEG_JSON_EACH_MEMBER (object, key)
         peg__fields_member(fields, key, n_before);
 }
@@ -236,6 +224,20 @@ const char *peg__in_cstring(struct peg__in *in, const char *name)
     return NULL;
 }
 
+peg_status peg__in_bag(struct peg__in *in, const char *name, peg_bag **ret_bag)
+{
+    const peg_json *object = peg__in_object(in, name);
+    char at[PEG__IN_AT];
+
+    if (!object || in->status)
+        return in->status;
+    in->status = peg__bag_from_json(object, in->is_strict, ret_bag, in->reterr);
+    snprintf(at, sizeof(at), "%s/%s", in->at, name);
+    if (in->status)
+        peg__in_below(in->reterr, at);
+    return in->status;
+}
+
 int64_t peg__in_integer(struct peg__in *in, const char *name, int64_t most)
 {
     const peg_json *value = peg__in_any(in, name);
@@ -274,13 +276,20 @@ void peg__in_only(struct peg__in *in, const struct peg__member *table)
 
 bool peg__in_has_others(const peg_json *object, const struct peg__member *table)
 {
-    if (!object || object->kind != PEG_JSON_OBJECT)
-        return false;
     PEG_JSON_EACH_MEMBER (object, key) {
         if (!peg__member_is_known(table, peg_json_str(key)))
             return true;
     }
     return false;
+}
+
+bool peg__member_copy(const char *name, const peg_json *value, peg_json_builder *b)
+{
+    if (value && b) {
+        peg_json_add_key(b, peg__str(name));
+        peg_json_add_copy(b, value);
+    }
+    return value != NULL;
 }
 
 void peg__in_copy_others(const peg_json *object, const struct peg__member *table,
@@ -294,6 +303,20 @@ void peg__in_copy_others(const peg_json *object, const struct peg__member *table
     }
 }
 
+peg_status peg__in_keep_others(struct peg__in *in, const struct peg__member *table,
+                               peg_json_doc **ret_doc)
+{
+    peg_json_builder *b;
+
+    if (in->status || !peg__in_has_others(in->object, table))
+        return in->status;
+    b = peg_json_builder_new();
+    peg_json_open_object(b);
+    peg__in_copy_others(in->object, table, b);
+    peg_json_close(b);
+    return in->status = peg_json_builder_finish(b, ret_doc, in->reterr);
+}
+
 /* ---- enums ------------------------------------------------------------------------------- */
 
 static const char *name_tier(unsigned value)
@@ -303,7 +326,8 @@ static const char *name_tier(unsigned value)
 
 const struct peg__enum peg__tiers = {name_tier, PEG_TIER_THIRD_PARTY_PUBLIC};
 
-unsigned peg__enum_find(const struct peg__enum *names, peg_str name)
+/* 0 if none has this name. */
+static unsigned find_enum(const struct peg__enum *names, peg_str name)
 {
     unsigned value = names->last;
 
@@ -317,14 +341,14 @@ bool peg__enum_is_foreign(const peg_json *object, const struct peg__member *memb
     const peg_json *value = peg_json_get(object, member->name);
 
     return value && value->kind == PEG_JSON_STRING && value->len &&
-           !peg__enum_find(member->names, peg_json_str(value));
+           !find_enum(member->names, peg_json_str(value));
 }
 
 /* Strict readers refuse an unknown name; for others it counts as missing. */
 static unsigned read_enum(struct peg__in *in, const struct peg__member *member)
 {
     const peg_str text = peg__in_string(in, member->name);
-    const unsigned value = text.len ? peg__enum_find(member->names, text) : 0;
+    const unsigned value = text.len ? find_enum(member->names, text) : 0;
 
     if (text.len && !value && in->is_strict)
         peg__in_fail(in, member->name, "is '%.*s', which is unknown",
@@ -333,16 +357,6 @@ static unsigned read_enum(struct peg__in *in, const struct peg__member *member)
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */
-
-const struct peg__member peg__block_members_in_file[] = {
-    PEG__ODD_ROW("id"),
-    PEG__ODD_ROW("kind"),
-    PEG__ODD_ROW("role"),
-    PEG__ODD_ROW("payload"),
-    PEG__ODD_ROW("metadata"),
-    PEG__ROW(peg_block_def, created_ms, "created_ms", INTEGER),
-    {0},
-};
 
 static const struct peg__member text_members[] = {
     PEG__ROW(peg_block_def, text, "text", TEXT),
@@ -440,6 +454,8 @@ static void read_plain_value(struct peg__in *in, const struct peg__member *membe
 
     switch (member->kind) {
     case PEG__MEMBER_ODD:
+    case PEG__MEMBER_MADE:
+    case PEG__MEMBER_ID:
         break;
     case PEG__MEMBER_STRING:
     case PEG__MEMBER_TEXT:
@@ -458,6 +474,7 @@ static void read_plain_value(struct peg__in *in, const struct peg__member *membe
         *(unsigned *)into = (unsigned)peg__in_integer(in, member->name, UINT_MAX);
         break;
     case PEG__MEMBER_INTEGER:
+    case PEG__MEMBER_LENGTH:
         *(int64_t *)into = peg__in_integer(in, member->name, INT64_MAX);
         break;
     case PEG__MEMBER_ENUM:
@@ -482,11 +499,16 @@ static bool describe_value(const struct peg__member *member, const void *from,
     switch (member->kind) {
     case PEG__MEMBER_ODD:
         return false;
+    case PEG__MEMBER_MADE:
+        field->type = PEG__FIELD_MADE;
+        field->u.made = *(const struct peg__made *)from;
+        return field->u.made.make != NULL;
     case PEG__MEMBER_STRING:
     case PEG__MEMBER_TEXT:
+    case PEG__MEMBER_ID:
         field->u.string = *(const peg_str *)from;
-        return member->kind == PEG__MEMBER_TEXT ? field->u.string.len > 0
-                                                : field->u.string.ptr != NULL;
+        return member->kind == PEG__MEMBER_STRING ? field->u.string.ptr != NULL
+                                                  : field->u.string.len > 0;
     case PEG__MEMBER_CSTRING:
     case PEG__MEMBER_OPTION:
         field->u.string = peg_cstr(*(const char *const *)from);
@@ -499,8 +521,10 @@ static bool describe_value(const struct peg__member *member, const void *from,
         field->type = PEG__FIELD_INTEGER;
         return (field->u.integer = *(const unsigned *)from) != 0;
     case PEG__MEMBER_INTEGER:
+    case PEG__MEMBER_LENGTH:
         field->type = PEG__FIELD_INTEGER;
-        return (field->u.integer = *(const int64_t *)from) != 0;
+        field->u.integer = *(const int64_t *)from;
+        return field->u.integer || member->kind == PEG__MEMBER_LENGTH;
     case PEG__MEMBER_ENUM:
         field->u.string = peg__str(member->names->name(*(const unsigned *)from));
         return *(const unsigned *)from;
@@ -521,4 +545,19 @@ void peg__members_write(const struct peg__member *table, const void *def,
         if (describe_value(table, (const char *)def + table->offset, &field))
             append_field(fields, &field);
     }
+}
+
+peg_status peg__members_add(const struct peg__member *table, const void *def, peg_json_builder *b,
+                            peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    for (; table->name && !status; table++) {
+        struct peg__field field = {.name = peg__strn(table->name, table->len),
+                                   .type = PEG__FIELD_STRING};
+
+        if (describe_value(table, (const char *)def + table->offset, &field))
+            status = write_field(&field, b, reterr);
+    }
+    return status;
 }

@@ -13,7 +13,6 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/text/base64.h"
 #include "base/text/str.h"
 #include "core/run/run.h"
 #include "turn/file/internal.h"
@@ -83,57 +82,23 @@ static bool is_result_of_artifact(const struct holds *holds)
 
 static bool is_result_kept(const struct holds *holds)
 {
-    if (!holds->result)
-        return false;
     if (holds->artifact)
         return !is_result_of_artifact(holds);
     return holds->has_media || holds->has_base64 || holds->is_error;
 }
 
-static bool is_error_kept(const struct holds *holds)
-{
-    return holds->error && (holds->has_media || holds->artifact || holds->has_base64);
-}
-
-/* An artifact beside media. */
-static const peg_json *artifact_kept(const peg_json *payload, const struct holds *holds)
-{
-    return holds->has_media ? not_null(payload, "artifact") : NULL;
-}
-
-bool peg__result_has_rest(const peg_json *payload, const peg_turn_read_options *options)
+bool peg__result_rest(const peg_json *payload, const peg_turn_read_options *options,
+                      peg_json_builder *b)
 {
     const struct holds holds = inspect_payload(payload);
+    const bool keeps_error = holds.has_media || holds.artifact || holds.has_base64;
+    bool has_rest = peg__member_copy("result", is_result_kept(&holds) ? holds.result : NULL, b);
 
-    return is_result_kept(&holds) || is_error_kept(&holds) || artifact_kept(payload, &holds) ||
-           peg__artifact_has_rest(holds.artifact, options) || peg__media_has_rest(payload, false);
-}
-
-static void copy_kept_value(const char *name, const peg_json *value, peg_json_builder *b)
-{
-    peg_json_add_key(b, peg__str(name));
-    peg_json_add_copy(b, value);
-}
-
-void peg__result_copy_rest(const peg_json *payload, const peg_turn_read_options *options,
-                           peg_json_builder *b)
-{
-    const struct holds holds = inspect_payload(payload);
-
-    if (is_result_kept(&holds))
-        copy_kept_value("result", holds.result, b);
-    if (is_error_kept(&holds))
-        copy_kept_value("error", holds.error, b);
-    if (artifact_kept(payload, &holds)) {
-        copy_kept_value("artifact", artifact_kept(payload, &holds), b);
-    } else if (peg__artifact_has_rest(holds.artifact, options)) {
-        peg_json_add_key(b, peg__str("artifact"));
-        peg__artifact_copy_rest(holds.artifact, options, b);
-    }
-    if (peg__media_has_rest(payload, false)) {
-        peg_json_add_key(b, peg__str("media"));
-        peg__media_copy_rest(payload, false, b);
-    }
+    has_rest |= peg__member_copy("error", keeps_error ? holds.error : NULL, b);
+    has_rest |= holds.has_media ? peg__member_copy("artifact", not_null(payload, "artifact"), b)
+                                : peg__artifact_rest(holds.artifact, options, b);
+    has_rest |= peg__media_rest(payload, false, b);
+    return has_rest;
 }
 
 /* ---- making the record ------------------------------------------------------------------ */
@@ -194,38 +159,18 @@ static peg_status read_call_args(struct making *m)
 /* Anything but a string becomes JSON text. */
 static peg_status text_of(struct making *m, const peg_json *value)
 {
-    size_t len = 0;
-    peg_status status;
-
-    if (!value) {
-        m->def.text = peg__str("");
-        return PEG_OK;
-    }
-    if (value->kind == PEG_JSON_STRING) {
-        m->def.text = peg_json_str(value);
-        return PEG_OK;
-    }
-    status = peg_json_write(value, PEG_JSON_COMPACT, &m->text, &len, m->payload->reterr);
-    if (status)
-        return m->payload->status = status;
-    m->def.text = peg__strn(m->text, len);
-    return PEG_OK;
-}
-
-static peg_status decode_text(struct making *m)
-{
-    const peg_str base64 = peg__in_string(m->payload, "text_base64");
+    struct peg__in *in = m->payload;
     size_t len = 0;
 
-    if (m->payload->status)
-        return m->payload->status;
-    m->text = peg__alloc(peg__base64_bytes(base64.len));
-    if (!m->text)
-        return m->payload->status = peg__fail_nomem(m->payload->reterr);
-    if (!peg__base64_decode(base64, m->text, &len))
-        return peg__in_fail(m->payload, "text_base64", "is not base 64");
-    m->def.text = peg__strn(m->text, len);
-    return PEG_OK;
+    m->def.text = peg_json_str(value);
+    if (m->holds.has_base64)
+        in->status =
+            peg__in_decode(in, "text_base64", peg__in_string(in, "text_base64"), &m->text, &len);
+    else if (value && value->kind != PEG_JSON_STRING)
+        in->status = peg_json_write(value, PEG_JSON_COMPACT, &m->text, &len, in->reterr);
+    if (m->text)
+        m->def.text = peg__strn(m->text, len);
+    return in->status;
 }
 
 static peg_status read_artifact(struct making *m)
@@ -256,8 +201,6 @@ static peg_status read_answer(struct making *m, peg_str id)
         return PEG_OK;
     if (holds->artifact)
         return read_artifact(m);
-    if (holds->has_base64)
-        return decode_text(m);
     return text_of(m, holds->is_error ? holds->error : holds->result);
 }
 
@@ -439,7 +382,7 @@ static peg_status add_text_result(struct peg__payload *payload, bool *ret_needs_
     }
     *ret_needs_code = is_error && !text.len;
     if (is_error || !text.ptr)
-        peg__fields_null(fields, "result");
+        peg__fields_json(fields, "result", NULL);
     else
         peg__fields_string(fields, "result", text);
     peg__fields_string(fields, "error", is_error && text.len ? text : peg__str(""));
@@ -455,7 +398,7 @@ static peg_status add_artifact_result(struct peg__payload *payload, peg_error *r
     if (payload->bytes.form == PEG__BYTES_TEXT)
         peg__fields_string(&payload->fields, "result", payload->bytes.text);
     else
-        peg__fields_null(&payload->fields, "result");
+        peg__fields_json(&payload->fields, "result", NULL);
     peg__payload_artifact(payload, payload->bytes.form != PEG__BYTES_TEXT);
     return PEG_OK;
 }
@@ -473,7 +416,7 @@ static peg_status add_answer(struct peg__payload *payload, peg_record_def *def, 
         if (peg_record_artifact(record))
             status = add_artifact_result(payload, reterr);
         else
-            peg__fields_null(&payload->fields, "result");
+            peg__fields_json(&payload->fields, "result", NULL);
         peg__payload_media(payload);
     }
     if (status || !peg_record_is_error(record))

@@ -18,8 +18,20 @@
 #include "turn/turn.h"
 #include "json/json.h"
 
+/* The members of a turn, in the order in which they are written. */
+struct turn_head {
+    peg_str id;
+    struct peg__made blocks;
+    struct peg__made metadata;
+    struct peg__made data;
+};
+
 static const struct peg__member turn_members[] = {
-    PEG__ODD_ROW("id"), PEG__ODD_ROW("blocks"), PEG__ODD_ROW("metadata"), PEG__ODD_ROW("data"), {0},
+    PEG__ROW(struct turn_head, id, "id", ID),
+    PEG__ROW(struct turn_head, blocks, "blocks", MADE),
+    PEG__ROW(struct turn_head, metadata, "metadata", MADE),
+    PEG__ROW(struct turn_head, data, "data", MADE),
+    {0},
 };
 
 /* ---- ids ---------------------------------------------------------------------------------- */
@@ -230,33 +242,11 @@ static peg_status read_blocks(struct reading *r, const peg_json *blocks)
 
 /* ---- turns -------------------------------------------------------------------------------- */
 
-static peg_status read_bag(struct peg__in *in, const char *name, peg_bag **ret_bag)
-{
-    const peg_json *object = peg__in_object(in, name);
-    char at[PEG__IN_AT];
-
-    if (!object || in->status)
-        return in->status;
-    in->status = peg__bag_from_json(object, in->is_strict, ret_bag, in->reterr);
-    snprintf(at, sizeof(at), "%s/%s", in->at, name);
-    if (in->status)
-        peg__in_below(in->reterr, at);
-    return in->status;
-}
-
 static peg_status read_members(struct peg__in *in, struct peg__shared **ret_members)
 {
-    peg_json_builder *b;
     peg_json_doc *doc = NULL;
 
-    if (in->status || !peg__in_has_others(in->object, turn_members))
-        return in->status;
-    b = peg_json_builder_new();
-    peg_json_open_object(b);
-    peg__in_copy_others(in->object, turn_members, b);
-    peg_json_close(b);
-    in->status = peg_json_builder_finish(b, &doc, in->reterr);
-    if (in->status)
+    if (peg__in_keep_others(in, turn_members, &doc) || !doc)
         return in->status;
     *ret_members = peg__shared_new(doc);
     if (!*ret_members)
@@ -291,8 +281,8 @@ static peg_status begin_turn(struct peg__in *in, peg_turn **ret_turn)
     char buffer[ID_SIZE];
     struct peg__turn_parts parts = {{NULL, 0}, NULL, NULL, NULL};
 
-    if (!read_id(in, buffer, &parts.id) && !read_bag(in, "metadata", &parts.metadata) &&
-        !read_bag(in, "data", &parts.data) && !read_members(in, &parts.members))
+    if (!read_id(in, buffer, &parts.id) && !peg__in_bag(in, "metadata", &parts.metadata) &&
+        !peg__in_bag(in, "data", &parts.data) && !read_members(in, &parts.members))
         in->status = peg__turn_from_parts(&parts, ret_turn, in->reterr);
     if (in->status) {
         peg_bag_unref(parts.data);
@@ -398,26 +388,22 @@ peg_status peg_turn_read(peg_str text, const peg_turn_read_options *options, peg
     return status;
 }
 
-static peg_status write_bag(const char *name, const peg_bag *bag, peg_json_builder *b,
-                            peg_error *reterr)
-{
-    if (!peg_bag_len(bag))
-        return PEG_OK;
-    peg_json_add_key(b, peg__str(name));
-    return peg__bag_write(bag, b, reterr);
-}
+/* A turn with the options to write it with. */
+struct writing {
+    const peg_turn *turn;
+    const peg_turn_write_options *options;
+};
 
-static peg_status write_blocks(const peg_turn *turn, const peg_turn_write_options *options,
-                               peg_json_builder *b, peg_error *reterr)
+static peg_status write_blocks(const void *self, peg_json_builder *b, peg_error *reterr)
 {
+    const struct writing *w = self;
     struct peg__call_match calls = PEG__CALL_MATCH;
-    const struct peg__block_write how = {.options = options, .calls = &calls};
+    const struct peg__block_write how = {.options = w->options, .calls = &calls};
     peg_status status = PEG_OK;
 
-    peg_json_add_key(b, peg__str("blocks"));
     peg_json_open_array(b);
-    for (size_t i = 0; i < peg_turn_len(turn) && !status; i++)
-        status = peg__block_write(&how, peg_turn_at(turn, i), b, reterr);
+    for (size_t i = 0; i < peg_turn_len(w->turn) && !status; i++)
+        status = peg__block_write(&how, peg_turn_at(w->turn, i), b, reterr);
     peg_json_close(b);
     peg__call_match_free(&calls);
     return status;
@@ -435,21 +421,18 @@ static peg_status write_members(const peg_turn *turn, peg_json_builder *b, peg_e
     return status;
 }
 
-static peg_status write_turn(const peg_turn *turn, const peg_turn_write_options *options,
-                             peg_json_builder *b, peg_error *reterr)
+static peg_status write_turn(const struct writing *w, peg_json_builder *b, peg_error *reterr)
 {
-    const peg_str id = peg_turn_id(turn);
-    peg_status status;
+    const peg_bag *metadata = peg_turn_metadata(w->turn);
+    const peg_bag *data = w->options->omit_data ? NULL : peg_turn_data(w->turn);
+    const struct turn_head head = {
+        .id = peg_turn_id(w->turn),
+        .blocks = {write_blocks, w},
+        .metadata = {peg_bag_len(metadata) ? peg__bag_write : NULL, metadata},
+        .data = {peg_bag_len(data) ? peg__bag_write : NULL, data}};
+    const peg_status status = peg__members_add(turn_members, &head, b, reterr);
 
-    if (id.len) {
-        peg_json_add_key(b, peg__str("id"));
-        peg_json_add_string(b, id);
-    }
-    if ((status = write_blocks(turn, options, b, reterr)) ||
-        (status = write_bag("metadata", peg_turn_metadata(turn), b, reterr)) ||
-        (!options->omit_data && (status = write_bag("data", peg_turn_data(turn), b, reterr))))
-        return status;
-    return write_members(turn, b, reterr);
+    return status ? status : write_members(w->turn, b, reterr);
 }
 
 /* A deeper file could not be read back. */
@@ -475,7 +458,8 @@ peg_status peg_turn_to_json(const peg_turn *turn, const peg_turn_write_options *
 
     peg_json_open_object(b);
     if (turn)
-        status = write_turn(turn, options ? options : &defaults, b, reterr);
+        status =
+            write_turn(&(const struct writing){turn, options ? options : &defaults}, b, reterr);
     peg_json_close(b);
     if (status) {
         peg_json_builder_free(b);
