@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
+ * Keys and bags: which ids are keys, which values a key takes, and the keys of the library itself.
+ *
  * A bag is one allocation: entries in the order of their ids, and behind them the ids. It never
  * changes: another value makes another bag that shares the values it keeps. Bags are small, and
  * copying a few pointers costs less than a table would.
@@ -17,6 +19,192 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "json/json.h"
+
+const char *peg__bag_kind_name(peg_bag_kind kind)
+{
+    switch (kind) {
+    case PEG_BAG_DATA:
+        return "data";
+    case PEG_BAG_METADATA:
+        return "metadata";
+    case PEG_BAG_BLOCK:
+        return "block metadata";
+    }
+    return "unknown bag";
+}
+
+/* ---- ids ------------------------------------------------------------------------ */
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+/* "v1", "v20"; what is left of an id behind the '@'. */
+static bool is_version(peg_str s)
+{
+    if (s.len < 2 || s.len > 10 || s.ptr[0] != 'v' || s.ptr[1] == '0')
+        return false;
+    for (size_t i = 1; i < s.len; i++) {
+        if (s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+    }
+    return true;
+}
+
+bool peg__key_id_is_canonical(peg_str id)
+{
+    const char *at = id.len ? memchr(id.ptr, '@', id.len) : NULL;
+    const size_t len = at ? (size_t)(at - id.ptr) : 0;
+    size_t n_words = 1;
+    bool is_in_word = false;
+
+    if (!len || id.len > PEG_LIMIT_KEY_BYTES || !is_version(peg__str_from(id, len + 1)))
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (id.ptr[i] == '.' && is_in_word) {
+            is_in_word = false;
+            n_words++;
+        } else if (is_word(id.ptr[i])) {
+            is_in_word = true;
+        } else {
+            return false;
+        }
+    }
+    return is_in_word && n_words >= 2;
+}
+
+static peg_status fail_id(const char *id, peg_error *reterr)
+{
+    return peg__fail(reterr, PEG_EINVAL, "E_KEY",
+                     "'%.64s' is no key: write namespace.slug@vN, such as myapp.user_name@v1, in "
+                     "lower case, at most %d bytes",
+                     id ? id : "", PEG_LIMIT_KEY_BYTES);
+}
+
+peg_status peg_key_check(const peg_key *key, peg_error *reterr)
+{
+    if (!key)
+        return peg__fail(reterr, PEG_EINVAL, "E_KEY", "there is no key: give one");
+    if (key->bag < PEG_BAG_DATA || key->bag > PEG_BAG_BLOCK)
+        return peg__fail(reterr, PEG_EINVAL, "E_KEY",
+                         "the key '%.64s' belongs to no bag: set .bag to one of peg_bag_kind",
+                         key->id ? key->id : "");
+    if (!key->id || !peg__key_id_is_canonical(peg__str(key->id)))
+        return fail_id(key->id, reterr);
+    if ((unsigned)key->type > PEG_KEY_OBJECT)
+        return peg__fail(reterr, PEG_EINVAL, "E_KEY", "the type of '%.64s' is no peg_key_type",
+                         key->id);
+    if (key->n_older && !key->older)
+        return peg__fail(reterr, PEG_EINVAL, "E_KEY", "'%.64s': n_older is set but older is NULL",
+                         key->id);
+    for (size_t i = 0; i < key->n_older; i++) {
+        if (!key->older[i].id || !key->older[i].id[0])
+            return peg__fail(reterr, PEG_EINVAL, "E_KEY", "'%.64s': older[%zu] has no id", key->id,
+                             i);
+    }
+    return PEG_OK;
+}
+
+peg_status peg__key_check_bag(const peg_key *key, peg_bag_kind kind, peg_error *reterr)
+{
+    const peg_status status = peg_key_check(key, reterr);
+
+    if (status || key->bag == kind)
+        return status;
+    return peg__fail(reterr, PEG_EINVAL, "E_KEY",
+                     "'%.64s' is a key of %s and was used on %s: use it where it belongs", key->id,
+                     peg__bag_kind_name(key->bag), peg__bag_kind_name(kind));
+}
+
+/* ---- values --------------------------------------------------------------------- */
+
+static bool is_strings(const peg_json *value)
+{
+    if (value->kind != PEG_JSON_ARRAY)
+        return false;
+    PEG_JSON_EACH_ITEM (value, item) {
+        if (item->kind != PEG_JSON_STRING)
+            return false;
+    }
+    return true;
+}
+
+static bool fits_type(peg_key_type type, const peg_json *value)
+{
+    switch (type) {
+    case PEG_KEY_ANY:
+        return true;
+    case PEG_KEY_STRING:
+        return value->kind == PEG_JSON_STRING;
+    case PEG_KEY_INTEGER:
+        return peg_json_is_whole(value);
+    case PEG_KEY_NUMBER:
+        return peg_json_is_number(value);
+    case PEG_KEY_BOOL:
+        return value->kind == PEG_JSON_BOOL;
+    case PEG_KEY_STRINGS:
+        return is_strings(value);
+    case PEG_KEY_ARRAY:
+        return value->kind == PEG_JSON_ARRAY;
+    case PEG_KEY_OBJECT:
+        return value->kind == PEG_JSON_OBJECT;
+    }
+    return false;
+}
+
+static const char *type_name(peg_key_type type)
+{
+    static const char *const names[] = {"anything", "a string",  "an integer",
+                                        "a number", "a boolean", "a list of strings",
+                                        "a list",   "an object"};
+
+    return names[type];
+}
+
+static peg_status fail_unfit(const peg_key *key, peg_verdict verdict, const peg_report *report,
+                             peg_error *reterr)
+{
+    const peg_failure *first = peg_report_len(report) ? peg_report_at(report, 0) : NULL;
+
+    if (verdict == PEG_VALID)
+        return PEG_OK;
+    peg__fail(reterr, PEG_ESCHEMA, "E_KEY_VALUE", "%s: the value of '%s' does not fit: %.*s",
+              peg__bag_kind_name(key->bag), key->id,
+              PEG_ARG(first ? first->message : peg__str("the check reached a limit")));
+    if (first)
+        peg__error_where(reterr, first->instance);
+    return PEG_ESCHEMA;
+}
+
+static peg_status check_schema(const peg_key *key, const peg_json *value, peg_error *reterr)
+{
+    peg_checker *checker;
+    peg_report *report;
+    peg_status status = peg_checker_new(NULL, &checker, reterr);
+
+    if (status)
+        return status;
+    status = peg_report_new(&report, reterr);
+    if (!status) {
+        status =
+            fail_unfit(key, peg_schema_report(key->schema, checker, value, report), report, reterr);
+        peg_report_free(report);
+    }
+    peg_checker_free(checker);
+    return status;
+}
+
+static peg_status check_key_value(const peg_key *key, const peg_json *value, peg_error *reterr)
+{
+    if (!fits_type(key->type, value))
+        return peg__fail(reterr, PEG_ESCHEMA, "E_KEY_VALUE", "%s: '%s' has to be %s, this is %s",
+                         peg__bag_kind_name(key->bag), key->id, type_name(key->type),
+                         value->kind == PEG_JSON_ARRAY && key->type == PEG_KEY_STRINGS
+                             ? "a list with something else in it"
+                             : peg_json_kind_name(peg_json_kind_of(value)));
+    return key->schema ? check_schema(key, value, reterr) : PEG_OK;
+}
 
 struct entry {
     peg_str id;
@@ -81,16 +269,6 @@ static peg_status make(const struct entry *entries, size_t n, peg_bag **ret_bag,
 
 /* ---- reading -------------------------------------------------------------------- */
 
-static int compare(peg_str a, peg_str b)
-{
-    const size_t len = a.len < b.len ? a.len : b.len;
-    const int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
-
-    if (order)
-        return order;
-    return a.len < b.len ? -1 : a.len > b.len;
-}
-
 static struct peg__shared *find(const peg_bag *bag, peg_str id)
 {
     size_t low = 0;
@@ -98,7 +276,7 @@ static struct peg__shared *find(const peg_bag *bag, peg_str id)
 
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        const int order = compare(id, bag->entries[middle].id);
+        const int order = peg__str_compare(id, bag->entries[middle].id);
 
         if (!order)
             return bag->entries[middle].value;
@@ -165,7 +343,7 @@ peg_status peg_bag_get(const peg_bag *bag, peg_bag_kind kind, const peg_key *key
                              peg__bag_kind_name(kind), older->id, key->id);
         value = older ? peg_bag_find(bag, peg__str(older->id)) : NULL;
     }
-    if (value && (status = peg__key_check_value(key, value, reterr)))
+    if (value && (status = check_key_value(key, value, reterr)))
         return status;
     *ret_value = value;
     return PEG_OK;
@@ -262,7 +440,7 @@ static peg_status replace(const peg_bag *bag, const peg_key *key, struct peg__sh
     for (size_t i = 0; i < len; i++) {
         if (is_id_of(key, bag->entries[i].id))
             continue;
-        if (!is_added && compare(added.id, bag->entries[i].id) < 0) {
+        if (!is_added && peg__str_compare(added.id, bag->entries[i].id) < 0) {
             entries[n++] = added;
             is_added = true;
         }
@@ -296,7 +474,7 @@ static peg_status with_doc(peg_bag *bag, const peg_key *key, peg_json_doc *doc, 
 
     if (!shared)
         return peg__fail_nomem(reterr);
-    status = peg__key_check_value(key, peg_json_root(doc), reterr);
+    status = check_key_value(key, peg_json_root(doc), reterr);
     if (!status)
         status = check_value_size(peg__str(key->id), shared, reterr);
     if (!status)
@@ -401,7 +579,7 @@ static peg_status fail_member(peg_str id, const char *why, peg_error *reterr)
 
 static int by_id(const void *a, const void *b)
 {
-    return compare(((const struct entry *)a)->id, ((const struct entry *)b)->id);
+    return peg__str_compare(((const struct entry *)a)->id, ((const struct entry *)b)->id);
 }
 
 static peg_status read_member(const peg_json *key, bool is_strict, struct entry *ret_entry,
@@ -450,3 +628,46 @@ peg_status peg__bag_from_json(const peg_json *object, bool is_strict, peg_bag **
     peg__free(entries);
     return status;
 }
+
+/* ---- the library's own ---------------------------------------------------------- */
+
+#define OLDER(name, text) static const peg_key_older name[] = {{.id = (text)}}
+
+OLDER(older_definitions, "geppetto.tool_definitions@v1");
+OLDER(older_config, "geppetto.tool_config@v1");
+OLDER(older_session, "geppetto.session_id@v1");
+OLDER(older_inference, "geppetto.inference_id@v1");
+OLDER(older_result, "geppetto.inference_result@v1");
+OLDER(older_middleware, "geppetto.middleware@v1");
+
+#define KEY(kind, name, kind_of_value, former)                                                     \
+    {                                                                                              \
+        .bag = (kind), .id = (name), .type = (kind_of_value), .older = (former), .n_older = 1      \
+    }
+
+const peg_key peg_key_tool_definitions =
+    KEY(PEG_BAG_DATA, "pegboard.tool_definitions@v1", PEG_KEY_ARRAY, older_definitions);
+const peg_key peg_key_tool_config =
+    KEY(PEG_BAG_DATA, "pegboard.tool_config@v1", PEG_KEY_OBJECT, older_config);
+const peg_key peg_key_session_id =
+    KEY(PEG_BAG_METADATA, "pegboard.session_id@v1", PEG_KEY_STRING, older_session);
+const peg_key peg_key_inference_id =
+    KEY(PEG_BAG_METADATA, "pegboard.inference_id@v1", PEG_KEY_STRING, older_inference);
+const peg_key peg_key_inference_result =
+    KEY(PEG_BAG_METADATA, "pegboard.inference_result@v1", PEG_KEY_OBJECT, older_result);
+const peg_key peg_key_calls_started = {
+    .bag = PEG_BAG_METADATA, .id = "pegboard.calls_started@v1", .type = PEG_KEY_STRINGS};
+const peg_key peg_key_block_inference =
+    KEY(PEG_BAG_BLOCK, "pegboard.inference_result@v1", PEG_KEY_OBJECT, older_result);
+const peg_key peg_key_middleware =
+    KEY(PEG_BAG_BLOCK, "pegboard.middleware@v1", PEG_KEY_STRING, older_middleware);
+const peg_key peg_key_gemini_thought = {
+    .bag = PEG_BAG_BLOCK, .id = "gemini.thought_signature@v1", .type = PEG_KEY_STRING};
+
+const peg_key *const peg__own_keys[] = {
+    &peg_key_tool_definitions, &peg_key_tool_config,
+    &peg_key_session_id,       &peg_key_inference_id,
+    &peg_key_inference_result, &peg_key_calls_started,
+    &peg_key_block_inference,  &peg_key_middleware,
+    &peg_key_gemini_thought,   NULL,
+};

@@ -169,37 +169,39 @@ void peg_duration_text(int64_t ns, char ret_text[PEG_DURATION_TEXT])
 }
 
 /* What a file may have of them: name and kind of each member, and where its value is. */
-enum kind { SWITCH, CHOICE, HANDLING, COUNT, COUNT_IF_SET, DURATION, FACTOR };
+enum kind { SWITCH, NAME, COUNT, COUNT_IF_SET, DURATION, FACTOR };
 
 struct member {
     const char *where; /* ends with its name */
     enum kind kind;
-    size_t offset; /* in peg_tool_config */
+    size_t offset;            /* in peg_tool_config */
+    const char *const *names; /* NAME: of an enum's values */
+    const char *rule;         /* NAME */
 };
 
 #define AT(field) offsetof(peg_tool_config, field)
 #define RETRY_MEMBER "retry_config"
 #define RETRY_CONFIG "/" RETRY_MEMBER
 
-/* In the order in which they are written; "retry_config" comes last. */
-static const struct member members[] = {
-    {"/enabled", SWITCH, AT(is_enabled)},
-    {"/tool_choice", CHOICE, AT(choice)},
-    {"/max_iterations", COUNT, AT(settings.max_iterations)},
-    {"/execution_timeout", DURATION, AT(settings.timeout_ms)},
-    {"/max_parallel_tools", COUNT_IF_SET, AT(settings.max_parallel)},
-    {"/tool_error_handling", HANDLING, AT(errors)},
-    {NULL, SWITCH, 0},
-};
-static const struct member retry_members[] = {
-    {RETRY_CONFIG "/max_retries", COUNT, AT(settings.max_retries)},
-    {RETRY_CONFIG "/backoff_base", DURATION, AT(settings.retry_delay_ms)},
-    {RETRY_CONFIG "/backoff_factor", FACTOR, AT(settings.retry_factor)},
-    {NULL, SWITCH, 0},
-};
-
 static const char *const choices[] = {"auto", "none", "required", NULL};
 static const char *const handlings[] = {"continue", "abort", "retry", NULL};
+
+/* In the order in which they are written; "retry_config" comes last. */
+static const struct member members[] = {
+    {"/enabled", SWITCH, AT(is_enabled), NULL, NULL},
+    {"/tool_choice", NAME, AT(choice), choices, "has to be auto, none or required"},
+    {"/max_iterations", COUNT, AT(settings.max_iterations), NULL, NULL},
+    {"/execution_timeout", DURATION, AT(settings.timeout_ms), NULL, NULL},
+    {"/max_parallel_tools", COUNT_IF_SET, AT(settings.max_parallel), NULL, NULL},
+    {"/tool_error_handling", NAME, AT(errors), handlings, "has to be continue, abort or retry"},
+    {0},
+};
+static const struct member retry_members[] = {
+    {RETRY_CONFIG "/max_retries", COUNT, AT(settings.max_retries), NULL, NULL},
+    {RETRY_CONFIG "/backoff_base", DURATION, AT(settings.retry_delay_ms), NULL, NULL},
+    {RETRY_CONFIG "/backoff_factor", FACTOR, AT(settings.retry_factor), NULL, NULL},
+    {0},
+};
 
 static const char *member_name(const struct member *member)
 {
@@ -225,14 +227,6 @@ static peg_status refuse_member(const char *where, const char *reason, peg_error
     peg__fail(reterr, PEG_ESCHEMA, "E_TOOL_CONFIG", "tool_config%s: %s", where, reason);
     peg__error_where(reterr, peg__str(where));
     return PEG_ESCHEMA;
-}
-
-/* NULL also for null: the member keeps its default. */
-static const peg_json *find_member(const peg_json *object, const char *name)
-{
-    const peg_json *value = peg_json_get(object, name);
-
-    return value && value->kind != PEG_JSON_NULL ? value : NULL;
 }
 
 static bool read_count(const peg_json *value, int *into)
@@ -279,7 +273,6 @@ static peg_status read_setting(const struct member *member, const peg_json *valu
                                peg_tool_config *config, peg_error *reterr)
 {
     void *into = (char *)config + member->offset;
-    unsigned chosen;
 
     switch (member->kind) {
     case SWITCH:
@@ -287,16 +280,10 @@ static peg_status read_setting(const struct member *member, const peg_json *valu
             return refuse_member(member->where, "has to be true or false", reterr);
         *(bool *)into = peg_json_is_true(value);
         return PEG_OK;
-    case CHOICE:
-        if (!read_choice(value, choices, &chosen))
-            return refuse_member(member->where, "has to be auto, none or required", reterr);
-        config->choice = (peg_tool_choice)chosen;
-        return PEG_OK;
-    case HANDLING:
-        if (!read_choice(value, handlings, &chosen))
-            return refuse_member(member->where, "has to be continue, abort or retry", reterr);
-        config->errors = (peg_error_handling)chosen;
-        return PEG_OK;
+    case NAME:
+        return read_choice(value, member->names, into)
+                   ? PEG_OK
+                   : refuse_member(member->where, member->rule, reterr);
     case COUNT:
     case COUNT_IF_SET:
         return read_count(value, into)
@@ -318,7 +305,7 @@ static peg_status read_settings(const struct member *table, const peg_json *obje
     peg_status status = PEG_OK;
 
     for (; table->where && !status; table++) {
-        const peg_json *value = find_member(object, member_name(table));
+        const peg_json *value = peg__present(object, member_name(table));
 
         if (value)
             status = read_setting(table, value, config, reterr);
@@ -328,7 +315,7 @@ static peg_status read_settings(const struct member *table, const peg_json *obje
 
 static peg_status read_config(const peg_json *object, peg_tool_config *config, peg_error *reterr)
 {
-    const peg_json *retry = find_member(object, RETRY_MEMBER);
+    const peg_json *retry = peg__present(object, RETRY_MEMBER);
     const peg_status status = read_settings(members, object, config, reterr);
 
     if (status || !retry)
@@ -398,11 +385,8 @@ static void add_member(peg_json_builder *b, const struct member *member,
     case SWITCH:
         peg_json_add_bool(b, *(const bool *)value);
         break;
-    case CHOICE:
-        peg_json_add_string(b, peg__str(choices[config->choice]));
-        break;
-    case HANDLING:
-        peg_json_add_string(b, peg__str(handlings[config->errors]));
+    case NAME:
+        peg_json_add_string(b, peg__str(member->names[*(const unsigned *)value]));
         break;
     case COUNT:
     case COUNT_IF_SET:
@@ -431,8 +415,6 @@ static bool is_ours(const struct member *table, peg_str key)
 /* Members of the old object that are not among ours are kept. */
 static void add_others(peg_json_builder *b, const peg_json *old, const struct member *table)
 {
-    if (!old || old->kind != PEG_JSON_OBJECT)
-        return;
     PEG_JSON_EACH_MEMBER (old, key) {
         if (is_ours(table, peg_json_str(key)))
             continue;
@@ -461,7 +443,7 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
     peg_json_open_object(b);
     for (const struct member *member = retry_members; member->where; member++)
         add_member(b, member, config);
-    add_others(b, old ? peg_json_get(old, RETRY_MEMBER) : NULL, retry_members);
+    add_others(b, peg_json_get(old, RETRY_MEMBER), retry_members);
     peg_json_close(b);
     add_others(b, old, members);
     peg_json_close(b);

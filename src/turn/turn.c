@@ -116,29 +116,19 @@ peg_status peg__turn_handle(const peg_turn *turn, peg_str call_id,
 
 /* ---- life ----------------------------------------------------------------------- */
 
-/* NULL when out of memory. */
-static peg_turn *make_turn(const struct peg__turn_parts *parts)
+peg_status peg__turn_from_parts(const struct peg__turn_parts *parts, peg_turn **ret_turn,
+                                peg_error *reterr)
 {
     peg_turn *turn = peg__alloc_zero(1, sizeof(*turn) + parts->id.len + 1);
 
     if (!turn)
-        return NULL;
+        return peg__fail_nomem(reterr);
     turn->id = (peg_str){turn->first_id, parts->id.len};
     if (parts->id.len)
         memcpy(turn->first_id, parts->id.ptr, parts->id.len);
     turn->data = parts->data;
     turn->metadata = parts->metadata;
     turn->members = parts->members;
-    return turn;
-}
-
-peg_status peg__turn_from_parts(const struct peg__turn_parts *parts, peg_turn **ret_turn,
-                                peg_error *reterr)
-{
-    peg_turn *turn = make_turn(parts);
-
-    if (!turn)
-        return peg__fail_nomem(reterr);
     *ret_turn = turn;
     return PEG_OK;
 }
@@ -154,44 +144,38 @@ peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
     return peg__turn_from_parts(&parts, ret_turn, reterr);
 }
 
-/* NULL when out of memory. */
-static peg_turn *copy_as(const peg_turn *turn, peg_str id)
+static peg_status copy_as(const peg_turn *turn, peg_str id, peg_turn **ret_turn, peg_error *reterr)
 {
     const struct peg__turn_parts parts = {id, turn->data, turn->metadata, turn->members};
-    peg_turn *copy = make_turn(&parts);
+    peg_turn *copy;
+    const peg_status status = peg__turn_from_parts(&parts, &copy, reterr);
 
-    if (!copy)
-        return NULL;
+    if (status)
+        return status;
     peg_bag_ref(copy->data);
     peg_bag_ref(copy->metadata);
     peg__shared_ref(copy->members);
     copy->blocks = peg__blocks_ref(turn->blocks);
-    return copy;
+    *ret_turn = copy;
+    return PEG_OK;
 }
 
 peg_status peg_turn_copy(const peg_turn *turn, peg_turn **ret_turn, peg_error *reterr)
 {
-    peg_turn *copy = copy_as(turn, turn->id);
-
-    if (!copy)
-        return peg__fail_nomem(reterr);
-    *ret_turn = copy;
-    return PEG_OK;
+    return copy_as(turn, turn->id, ret_turn, reterr);
 }
 
 peg_status peg_turn_follow(const peg_turn *turn, peg_str prompt, peg_turn **ret_turn,
                            peg_error *reterr)
 {
     char id[PEG_UUID_TEXT];
-    peg_turn *next;
-    peg_status status = PEG_OK;
+    peg_turn *next = NULL;
+    peg_status status;
 
     if (!peg__uuid7(peg_clock_system(), id))
         return peg__fail_no_randomness(reterr);
-    next = copy_as(turn, peg__str(id));
-    if (!next)
-        return peg__fail_nomem(reterr);
-    if (prompt.len)
+    status = copy_as(turn, peg__str(id), &next, reterr);
+    if (!status && prompt.len)
         status = peg_turn_add_text(next, PEG_BLOCK_USER, prompt, reterr);
     if (status)
         peg_turn_free(next);

@@ -54,6 +54,14 @@ struct peg__shared *peg__bag_shared(const peg_bag *bag, const peg_key *key);
 /* "data", "metadata", "block metadata"; static. */
 const char *peg__bag_kind_name(peg_bag_kind kind);
 
+/* NULL also for null: a member that is null counts as missing. */
+static inline const peg_json *peg__present(const peg_json *object, const char *name)
+{
+    const peg_json *value = peg_json_get(object, name);
+
+    return peg_json_kind_of(value) != PEG_JSON_NULL ? value : NULL;
+}
+
 /* Parts of a block that only readers and writers of files know. */
 
 struct peg__block_origin {

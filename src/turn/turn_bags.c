@@ -148,24 +148,27 @@ peg_status peg__turn_set_shared(peg_turn *turn, const peg_key *key, struct peg__
     return settle(bag, status, next);
 }
 
-peg_status peg_turn_unset(peg_turn *turn, const peg_key *key, peg_error *reterr)
+typedef peg_status (*change_fn)(peg_bag *bag, const peg_key *key, peg_bag **ret_bag,
+                                peg_error *reterr);
+
+static peg_status change_bag(peg_turn *turn, const peg_key *key, change_fn change,
+                             peg_error *reterr)
 {
     peg_bag **bag = bag_of(turn, key);
     peg_bag *next = NULL;
     peg_status status = check(turn, key, reterr);
 
     if (!status)
-        status = peg_bag_without(*bag, key, &next, reterr);
+        status = change(*bag, key, &next, reterr);
     return settle(bag, status, next);
+}
+
+peg_status peg_turn_unset(peg_turn *turn, const peg_key *key, peg_error *reterr)
+{
+    return change_bag(turn, key, peg_bag_without, reterr);
 }
 
 peg_status peg_turn_upgrade(peg_turn *turn, const peg_key *key, peg_error *reterr)
 {
-    peg_bag **bag = bag_of(turn, key);
-    peg_bag *next = NULL;
-    peg_status status = check(turn, key, reterr);
-
-    if (!status)
-        status = peg_bag_upgraded(*bag, key, &next, reterr);
-    return settle(bag, status, next);
+    return change_bag(turn, key, peg_bag_upgraded, reterr);
 }

@@ -64,6 +64,7 @@ TEST(a_damaged_block_is_refused_at_its_place)
          "\"*\""},
         {"{\"kind\":\"tool_call\",\"payload\":{\"args\":{},\"args_base64\":\"\"}}",
          "/payload/args_base64", "\"\"}"},
+        {"{\"kind\":\"tool_use\",\"payload\":{\"text_base64\":[]}}", "/payload/text_base64", "[]}"},
         {"{\"kind\":\"tool_use\",\"payload\":{\"args\":[1]}}", "/payload/args", "[1]"},
         {"{\"kind\":\"tool_use\",\"payload\":{\"nonce\":\"x\"}}", "/payload/nonce", "\"x\""},
         {"{\"kind\":\"tool_use\",\"payload\":{\"attempts\":4294967296}}", "/payload/attempts",

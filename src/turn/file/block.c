@@ -362,25 +362,21 @@ static peg_status read_result(struct reading *r)
 
 static bool is_kind_or_missing(const peg_json *object, const char *name, peg_json_kind kind)
 {
-    const peg_json *value = peg_json_get(object, name);
+    const peg_json_kind found = peg_json_kind_of(peg_json_get(object, name));
 
-    return !value || value->kind == kind || value->kind == PEG_JSON_NULL;
+    return found == kind || found == PEG_JSON_NULL;
 }
 
 /* The reference's payload of `other` is free: only what has our form is ours. */
 static bool is_our_other(const peg_json *payload)
 {
-    const peg_json *media = peg_json_get(payload, "media");
-
     if (!is_kind_or_missing(payload, "type", PEG_JSON_STRING) ||
         !is_kind_or_missing(payload, "text", PEG_JSON_STRING) ||
         !is_kind_or_missing(payload, "trust_tier", PEG_JSON_STRING) ||
         !is_kind_or_missing(payload, "artifact", PEG_JSON_OBJECT) ||
         !is_kind_or_missing(payload, "media", PEG_JSON_ARRAY))
         return false;
-    if (!media || media->kind != PEG_JSON_ARRAY)
-        return true;
-    PEG_JSON_EACH_ITEM (media, item) {
+    PEG_JSON_EACH_ITEM (peg_json_get(payload, "media"), item) {
         if (item->kind != PEG_JSON_OBJECT)
             return false;
     }
@@ -389,7 +385,7 @@ static bool is_our_other(const peg_json *payload)
 
 static peg_status read_artifact(struct reading *r)
 {
-    const peg_json *artifact = peg__in_object(&r->payload, "artifact");
+    const peg_json *artifact = peg__in_kind(&r->payload, "artifact", PEG_JSON_OBJECT);
     struct peg__in in = {artifact, "/payload/artifact", r->in.is_strict, PEG_OK, r->in.reterr};
 
     if (!artifact || r->payload.status)
@@ -440,17 +436,14 @@ static peg_status read_payload(struct reading *r)
 /* The text of an unknown block is not trusted. */
 static void define_foreign(struct reading *r)
 {
-    const peg_json *text = peg_json_get(r->payload.object, "text");
-
     r->def = (peg_block_def){PEG_BLOCK_DEF_INIT,
                              .kind = PEG_BLOCK_OTHER,
                              .id = r->def.id,
                              .type = r->kind_text,
+                             .text = peg_json_str(peg_json_get(r->payload.object, "text")),
                              .tier = PEG_TIER_THIRD_PARTY_PUBLIC,
                              .created_ms = r->def.created_ms,
                              .payload = r->payload.object};
-    if (text && text->kind == PEG_JSON_STRING)
-        r->def.text = peg_json_str(text);
 }
 
 /* ---- what is kept ------------------------------------------------------------------------ */
@@ -513,10 +506,11 @@ static peg_status keep_payload(struct reading *r)
 static peg_status read_head(struct reading *r)
 {
     static const peg_json empty = {.kind = PEG_JSON_OBJECT, .u.extent = 1};
-    const peg_json *payload = peg__in_object(&r->in, "payload");
     const peg_str *kind = &r->head.kind;
+    const peg_json *payload;
 
     peg__members_read(&r->in, block_members, &r->head);
+    payload = peg__in_kind(&r->in, "payload", PEG_JSON_OBJECT);
     peg__in_only(&r->in, block_members);
     r->kind = PEG_BLOCK_OTHER;
     if (!peg__str_is_blank(*kind) && !peg__block_file_kind_named(*kind, &r->kind))

@@ -311,8 +311,11 @@ static const struct peg__member artifact_members[] = {
 peg_status peg__in_decode(struct peg__in *in, const char *name, peg_str base64, char **ret_bytes,
                           size_t *ret_len)
 {
-    char *bytes = peg__alloc(peg__base64_bytes(base64.len));
+    char *bytes;
 
+    if (in->status)
+        return in->status;
+    bytes = peg__alloc(peg__base64_bytes(base64.len));
     if (!bytes)
         return in->status = peg__fail_nomem(in->reterr);
     if (!peg__base64_decode(base64, bytes, ret_len)) {
@@ -326,8 +329,8 @@ peg_status peg__in_decode(struct peg__in *in, const char *name, peg_str base64, 
 peg_status peg__bytes_decode(struct peg__in *in, const char *name, peg_str base64,
                              peg_reader **ret_reader)
 {
-    char *bytes;
-    size_t len;
+    char *bytes = NULL;
+    size_t len = 0;
 
     if (peg__in_decode(in, name, base64, &bytes, &len))
         return in->status;
@@ -365,7 +368,7 @@ peg_status peg__bytes_read(struct peg__in *in, const peg_turn_read_options *opti
 {
     const peg_str text = peg__in_string(in, "text");
     const peg_str base64 = peg__in_string(in, "base64");
-    const peg_json *ref = peg__in_object(in, "ref");
+    const peg_json *ref = peg__in_kind(in, "ref", PEG_JSON_OBJECT);
 
     if (in->status)
         return in->status;
@@ -465,13 +468,14 @@ bool peg__artifact_rest(const peg_json *artifact, const peg_turn_read_options *o
 
 /* *ret_doc is the object that the text is, or NULL: a reader would not see what its author wrote if
  * names came twice. */
-static peg_status parse_args(peg_str text, peg_json_doc **ret_doc, peg_error *reterr)
+static const peg_json_options args_options = {
+    PEG_JSON_OPTIONS_INIT, .max_depth = PEG_LIMIT_TURN_ARGS_DEPTH, .duplicates = PEG_JSON_REFUSE};
+
+static peg_status parse_args(peg_str text, const peg_json_options *options, peg_json_doc **ret_doc,
+                             peg_error *reterr)
 {
-    static const peg_json_options options = {PEG_JSON_OPTIONS_INIT,
-                                             .max_depth = PEG_LIMIT_TURN_ARGS_DEPTH,
-                                             .duplicates = PEG_JSON_REFUSE};
     peg_json_doc *doc = NULL;
-    const peg_status status = peg_json_parse(text, &options, &doc, NULL);
+    const peg_status status = peg_json_parse(text, options, &doc, NULL);
 
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
@@ -495,7 +499,7 @@ peg_status peg__args_fields(peg_str text, struct peg__args_out *out, struct peg_
             peg__fields_string(fields, "args_base64", peg__strn(out->base64, len));
         return status;
     }
-    status = parse_args(text, &out->doc, reterr);
+    status = parse_args(text, &args_options, &out->doc, reterr);
     if (status)
         return status;
     if (out->doc)
@@ -521,9 +525,9 @@ peg_status peg__args_same(peg_str a, peg_str b, bool *ret_same, peg_error *reter
     *ret_same = peg__str_eq(a, b);
     if (*ret_same)
         return PEG_OK;
-    status = parse_args(a, &left, reterr);
+    status = parse_args(a, &args_options, &left, reterr);
     if (!status && left)
-        status = parse_args(b, &right, reterr);
+        status = parse_args(b, &args_options, &right, reterr);
     if (!status && left && right)
         *ret_same = peg_json_equal(peg_json_root(left), peg_json_root(right));
     peg_json_doc_free(left);
@@ -534,13 +538,11 @@ peg_status peg__args_same(peg_str a, peg_str b, bool *ret_same, peg_error *reter
 peg_status peg__args_usable(peg_str text, bool *ret_usable, peg_error *reterr)
 {
     peg_json_doc *doc = NULL;
-    const peg_status status = peg_json_parse(text, &peg__json_refuse_duplicates, &doc, NULL);
+    const peg_status status = parse_args(text, &peg__json_refuse_duplicates, &doc, reterr);
 
-    if (status == PEG_ENOMEM)
-        return peg__fail_nomem(reterr);
-    *ret_usable = !status && peg_json_root(doc)->kind == PEG_JSON_OBJECT;
+    *ret_usable = doc != NULL;
     peg_json_doc_free(doc);
-    return PEG_OK;
+    return status;
 }
 
 /* ---- reading --------------------------------------------------------------------- */

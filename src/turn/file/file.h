@@ -66,8 +66,6 @@ const struct peg__bytes_ref *peg__bytes_ref_of(const peg_reader *reader);
 bool peg__key_id_is_canonical(peg_str id);
 /* PEG_EINVAL (E_KEY): it is no key, or one of another bag. */
 peg_status peg__key_check_bag(const peg_key *key, peg_bag_kind kind, peg_error *reterr);
-/* PEG_ESCHEMA (E_KEY_VALUE), PEG_ENOMEM. Requires a key that was checked. */
-peg_status peg__key_check_value(const peg_key *key, const peg_json *value, peg_error *reterr);
 
 /* All keys of the library, NULL at the end. */
 extern const peg_key *const peg__own_keys[];

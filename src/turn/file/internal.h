@@ -196,8 +196,8 @@ peg_status peg__in_fail(struct peg__in *in, const char *name, const char *fmt, .
 
 /* NULL if it is missing. */
 const peg_json *peg__in_any(const struct peg__in *in, const char *name);
-const peg_json *peg__in_object(struct peg__in *in, const char *name);
-const peg_json *peg__in_array(struct peg__in *in, const char *name);
+/* Fails if it is of another kind. */
+const peg_json *peg__in_kind(struct peg__in *in, const char *name, peg_json_kind kind);
 /* ptr is NULL if it is missing; NUL-terminated. */
 peg_str peg__in_string(struct peg__in *in, const char *name);
 /* The same without NULs in it; NULL if it is missing. */

@@ -135,7 +135,7 @@ static peg_status read_note(const struct peg__in *media, size_t i, const peg_jso
 /* *ret_notes is freed with peg__free(). */
 static peg_status read_notes(struct peg__in *in, peg_media_note **ret_notes, size_t *ret_n)
 {
-    const peg_json *array = peg__in_array(in, "notes");
+    const peg_json *array = peg__in_kind(in, "notes", PEG_JSON_ARRAY);
     const size_t n = array ? peg_json_len(array) : 0;
     peg_media_note *notes;
     size_t i = 0;
@@ -419,8 +419,8 @@ peg_status peg__media_file_read(struct peg__in *payload, peg_str block_id, bool 
 {
     const struct list ours = {"media", read_media, block_id, options};
     const struct list theirs = {"images", read_image, block_id, options};
-    const peg_json *media = peg__in_array(payload, "media");
-    const peg_json *images = has_images ? peg__in_array(payload, "images") : NULL;
+    const peg_json *media = peg__in_kind(payload, "media", PEG_JSON_ARRAY);
+    const peg_json *images = has_images ? peg__in_kind(payload, "images", PEG_JSON_ARRAY) : NULL;
     const size_t n = (media ? peg_json_len(media) : 0) + (images ? peg_json_len(images) : 0);
     struct peg__media_in read = {NULL, 0};
 
@@ -446,8 +446,7 @@ void peg__media_in_free(struct peg__media_in *media)
     *media = (struct peg__media_in){NULL, 0};
 }
 
-/* ---- what is kept of them ---------------------------------------------------------------------
- */
+/* ---- what is kept of them ----------------------------------------------------- */
 
 /* A second place of an image: only one of the two fits. */
 static const peg_json *find_second_uri(const peg_json *image)

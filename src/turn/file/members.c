@@ -181,12 +181,10 @@ peg_status peg__in_refused(peg_status status, const char *at, peg_error *reterr)
 
 const peg_json *peg__in_any(const struct peg__in *in, const char *name)
 {
-    const peg_json *value = in->status ? NULL : peg_json_get(in->object, name);
-
-    return value && value->kind != PEG_JSON_NULL ? value : NULL;
+    return in->status ? NULL : peg__present(in->object, name);
 }
 
-static const peg_json *get_kind(struct peg__in *in, const char *name, peg_json_kind kind)
+const peg_json *peg__in_kind(struct peg__in *in, const char *name, peg_json_kind kind)
 {
     const peg_json *value = peg__in_any(in, name);
 
@@ -197,19 +195,9 @@ static const peg_json *get_kind(struct peg__in *in, const char *name, peg_json_k
     return NULL;
 }
 
-const peg_json *peg__in_object(struct peg__in *in, const char *name)
-{
-    return get_kind(in, name, PEG_JSON_OBJECT);
-}
-
-const peg_json *peg__in_array(struct peg__in *in, const char *name)
-{
-    return get_kind(in, name, PEG_JSON_ARRAY);
-}
-
 peg_str peg__in_string(struct peg__in *in, const char *name)
 {
-    const peg_json *value = get_kind(in, name, PEG_JSON_STRING);
+    const peg_json *value = peg__in_kind(in, name, PEG_JSON_STRING);
 
     return value ? peg_json_str(value) : (peg_str){NULL, 0};
 }
@@ -226,7 +214,7 @@ const char *peg__in_cstring(struct peg__in *in, const char *name)
 
 peg_status peg__in_bag(struct peg__in *in, const char *name, peg_bag **ret_bag)
 {
-    const peg_json *object = peg__in_object(in, name);
+    const peg_json *object = peg__in_kind(in, name, PEG_JSON_OBJECT);
     char at[PEG__IN_AT];
 
     if (!object || in->status)
@@ -338,10 +326,9 @@ static unsigned find_enum(const struct peg__enum *names, peg_str name)
 
 bool peg__enum_is_foreign(const peg_json *object, const struct peg__member *member)
 {
-    const peg_json *value = peg_json_get(object, member->name);
+    const peg_str name = peg_json_str(peg_json_get(object, member->name));
 
-    return value && value->kind == PEG_JSON_STRING && value->len &&
-           !find_enum(member->names, peg_json_str(value));
+    return name.len && !find_enum(member->names, name);
 }
 
 /* Strict readers refuse an unknown name; for others it counts as missing. */
@@ -467,7 +454,7 @@ static void read_plain_value(struct peg__in *in, const struct peg__member *membe
         *(const char **)into = text && (*text || member->kind == PEG__MEMBER_CSTRING) ? text : NULL;
         break;
     case PEG__MEMBER_BOOL:
-        truth = get_kind(in, member->name, PEG_JSON_BOOL);
+        truth = peg__in_kind(in, member->name, PEG_JSON_BOOL);
         *(bool *)into = truth && peg_json_is_true(truth);
         break;
     case PEG__MEMBER_COUNT:
@@ -481,7 +468,7 @@ static void read_plain_value(struct peg__in *in, const struct peg__member *membe
         *(unsigned *)into = read_enum(in, member);
         break;
     case PEG__MEMBER_ARRAY:
-        *(const peg_json **)into = peg__in_array(in, member->name);
+        *(const peg_json **)into = peg__in_kind(in, member->name, PEG_JSON_ARRAY);
         break;
     }
 }

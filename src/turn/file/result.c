@@ -16,6 +16,7 @@
 #include "base/text/str.h"
 #include "core/run/run.h"
 #include "turn/file/internal.h"
+#include "turn/turn.h"
 #include "json/json.h"
 
 /* Defaults of a result; call may be NULL. */
@@ -33,11 +34,6 @@ static peg_str expected_args(const peg_block *call)
     return args.len ? args : peg__str("{}");
 }
 
-static bool is_text(const peg_json *value)
-{
-    return value && value->kind == PEG_JSON_STRING && value->len;
-}
-
 /* ---- what a payload holds: the same answers for reading and for what is kept ----------- */
 
 struct holds {
@@ -49,26 +45,19 @@ struct holds {
     bool is_error;
 };
 
-static const peg_json *not_null(const peg_json *object, const char *name)
-{
-    const peg_json *value = peg_json_get(object, name);
-
-    return value && value->kind != PEG_JSON_NULL ? value : NULL;
-}
-
 static struct holds inspect_payload(const peg_json *payload)
 {
-    const peg_json *media = not_null(payload, "media");
-    const peg_json *error = not_null(payload, "error");
-    struct holds holds = {.result = not_null(payload, "result"),
+    const peg_json *media = peg__present(payload, "media");
+    const peg_json *error = peg__present(payload, "error");
+    struct holds holds = {.result = peg__present(payload, "result"),
                           .has_media = media && peg_json_len(media),
-                          .has_base64 = not_null(payload, "text_base64") != NULL};
+                          .has_base64 = peg__present(payload, "text_base64") != NULL};
 
     if (error && (error->kind != PEG_JSON_STRING || error->len))
         holds.error = error;
     if (!holds.has_media)
-        holds.artifact = not_null(payload, "artifact");
-    holds.is_error = holds.error || is_text(peg_json_get(payload, "code"));
+        holds.artifact = peg__present(payload, "artifact");
+    holds.is_error = holds.error || peg_json_str(peg_json_get(payload, "code")).len;
     return holds;
 }
 
@@ -76,8 +65,8 @@ static struct holds inspect_payload(const peg_json *payload)
 static bool is_result_of_artifact(const struct holds *holds)
 {
     return holds->artifact && holds->result && holds->result->kind == PEG_JSON_STRING &&
-           !not_null(holds->artifact, "text") && !not_null(holds->artifact, "base64") &&
-           !not_null(holds->artifact, "ref");
+           !peg__present(holds->artifact, "text") && !peg__present(holds->artifact, "base64") &&
+           !peg__present(holds->artifact, "ref");
 }
 
 static bool is_result_kept(const struct holds *holds)
@@ -95,7 +84,7 @@ bool peg__result_rest(const peg_json *payload, const peg_turn_read_options *opti
     bool has_rest = peg__member_copy("result", is_result_kept(&holds) ? holds.result : NULL, b);
 
     has_rest |= peg__member_copy("error", keeps_error ? holds.error : NULL, b);
-    has_rest |= holds.has_media ? peg__member_copy("artifact", not_null(payload, "artifact"), b)
+    has_rest |= holds.has_media ? peg__member_copy("artifact", peg__present(payload, "artifact"), b)
                                 : peg__artifact_rest(holds.artifact, options, b);
     has_rest |= peg__media_rest(payload, false, b);
     return has_rest;

@@ -65,7 +65,7 @@ static void take_id(struct peg__map_entry *entry)
 /* What the file calls a block; YAML reads an id of digits as a number. Empty if it has no id. */
 static peg_str id_in_file(const peg_json *block, char buffer[ID_SIZE])
 {
-    const peg_json *id = block->kind == PEG_JSON_OBJECT ? peg_json_get(block, "id") : NULL;
+    const peg_json *id = peg_json_get(block, "id");
     int len;
 
     if (id && id->kind == PEG_JSON_STRING)
@@ -112,17 +112,14 @@ static peg_status make_unique(struct ids *ids, struct peg__map_entry *base, char
 /* A block of a call is called as the call is, any other by its place. */
 static peg_str default_id(const peg_json *block, size_t i, char buffer[ID_SIZE])
 {
-    const peg_json *kind = peg_json_get(block, "kind");
-    const peg_json *payload = peg_json_get(block, "payload");
-    const peg_json *call_id = payload ? peg_json_get(payload, "id") : NULL;
+    const peg_str kind = peg_json_str(peg_json_get(block, "kind"));
+    const peg_str call_id = peg_json_str(peg_json_get(peg_json_get(block, "payload"), "id"));
     peg_block_kind known = PEG_BLOCK_OTHER;
     int len;
 
-    if (kind && kind->kind == PEG_JSON_STRING &&
-        peg__block_file_kind_named(peg_json_str(kind), &known) && known == PEG_BLOCK_CALL &&
-        call_id && call_id->kind == PEG_JSON_STRING && call_id->len &&
-        call_id->len <= PEG_LIMIT_BLOCK_ID_BYTES)
-        return peg_json_str(call_id);
+    if (peg__block_file_kind_named(kind, &known) && known == PEG_BLOCK_CALL && call_id.len &&
+        call_id.len <= PEG_LIMIT_BLOCK_ID_BYTES)
+        return call_id;
     len = snprintf(buffer, ID_SIZE, "b%zu", i + 1);
     return peg__strn(buffer, (size_t)len);
 }
@@ -167,22 +164,30 @@ struct reading {
     struct peg__call_match calls;
 };
 
+static peg_status read_id(struct peg__in *in, int max, char buffer[ID_SIZE], peg_str *ret_id)
+{
+    const peg_json *id = peg_json_get(in->object, "id");
+    const peg_json_kind kind = peg_json_kind_of(id);
+
+    *ret_id = id_in_file(in->object, buffer);
+    if (kind != PEG_JSON_STRING && kind != PEG_JSON_NULL && (in->is_strict || !ret_id->len))
+        return peg__in_fail(in, "id", "must be of type string");
+    if (ret_id->len > (size_t)max)
+        return peg__in_fail(in, "id", "has more than %d bytes", max);
+    return PEG_OK;
+}
+
 static peg_status check_block_id(struct reading *r, const peg_json *block, const char *at,
                                  peg_str id)
 {
     struct peg__in in = {block, at, r->options->strict, PEG_OK, r->reterr};
     char buffer[ID_SIZE];
-    const peg_json *own = block->kind == PEG_JSON_OBJECT ? peg_json_get(block, "id") : NULL;
-    const peg_str text = id_in_file(block, buffer);
+    peg_str text;
 
-    if (own && own->kind != PEG_JSON_STRING && own->kind != PEG_JSON_NULL &&
-        (in.is_strict || own->kind != PEG_JSON_INTEGER))
-        return peg__in_fail(&in, "id", "must be of type string");
-    if (text.len > PEG_LIMIT_BLOCK_ID_BYTES)
-        return peg__in_fail(&in, "id", "has more than %d bytes", PEG_LIMIT_BLOCK_ID_BYTES);
-    if (in.is_strict && text.len && !peg__str_eq(text, id))
-        return peg__in_fail(&in, "id", "is that of another block too");
-    return PEG_OK;
+    if (!read_id(&in, PEG_LIMIT_BLOCK_ID_BYTES, buffer, &text) && in.is_strict && text.len &&
+        !peg__str_eq(text, id))
+        peg__in_fail(&in, "id", "is that of another block too");
+    return in.status;
 }
 
 static peg_status keep_block(struct reading *r, peg_block *block, const char *at)
@@ -254,19 +259,6 @@ static peg_status read_members(struct peg__in *in, struct peg__shared **ret_memb
     return in->status;
 }
 
-static peg_status read_id(struct peg__in *in, char buffer[ID_SIZE], peg_str *ret_id)
-{
-    const peg_json *id = peg_json_get(in->object, "id");
-
-    *ret_id = id_in_file(in->object, buffer);
-    if (id && id->kind != PEG_JSON_STRING && id->kind != PEG_JSON_NULL &&
-        (in->is_strict || id->kind != PEG_JSON_INTEGER))
-        return peg__in_fail(in, "id", "must be of type string");
-    if (ret_id->len > PEG_LIMIT_ID_BYTES)
-        return peg__in_fail(in, "id", "has more than %d bytes", PEG_LIMIT_ID_BYTES);
-    return PEG_OK;
-}
-
 /* An object without blocks is a turn only if it has nothing else that a turn does not have. */
 static peg_status check_shape(struct peg__in *in, const peg_json *blocks)
 {
@@ -281,8 +273,9 @@ static peg_status begin_turn(struct peg__in *in, peg_turn **ret_turn)
     char buffer[ID_SIZE];
     struct peg__turn_parts parts = {{NULL, 0}, NULL, NULL, NULL};
 
-    if (!read_id(in, buffer, &parts.id) && !peg__in_bag(in, "metadata", &parts.metadata) &&
-        !peg__in_bag(in, "data", &parts.data) && !read_members(in, &parts.members))
+    if (!read_id(in, PEG_LIMIT_ID_BYTES, buffer, &parts.id) &&
+        !peg__in_bag(in, "metadata", &parts.metadata) && !peg__in_bag(in, "data", &parts.data) &&
+        !read_members(in, &parts.members))
         in->status = peg__turn_from_parts(&parts, ret_turn, in->reterr);
     if (in->status) {
         peg_bag_unref(parts.data);
@@ -300,7 +293,7 @@ static peg_status read_turn(struct peg__in *in, const peg_turn_read_options *opt
                         .reterr = in->reterr,
                         .ids = {.names = PEG__MAP((size_t)2 * PEG_LIMIT_TURN_BLOCKS)},
                         .calls = PEG__CALL_MATCH};
-    const peg_json *blocks = peg__in_array(in, "blocks");
+    const peg_json *blocks = peg__in_kind(in, "blocks", PEG_JSON_ARRAY);
     peg_status status = check_shape(in, blocks);
 
     if (!status)

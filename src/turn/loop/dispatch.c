@@ -79,19 +79,14 @@ static peg_status run_pipeline(peg_dispatch *dispatch, const peg_dispatch_middle
                                            .run_step = run_step,
                                            .is_stopped = is_pipeline_stopped,
                                            .owner = &owner};
+    enum peg__pipeline_end end;
     peg_error why;
 
-    switch (peg__pipeline_run(&pipeline, &why)) {
-    case PEG__PIPELINE_FAILED:
-        return peg__fail_because(reterr, PEG_EHOST, "E_DISPATCH_PIPELINE_ERROR", &why,
-                                 "a middleware of the %s pipeline failed", name);
-    case PEG__PIPELINE_SHORT:
-        /* A middleware that ended the dispatch need not run the rest. */
-        return peg_dispatch_is_signalled(dispatch) ? PEG_OK
-                                                   : peg__pipeline_fail_short(reterr, name);
-    default:
+    end = peg__pipeline_run(&pipeline, &why);
+    /* A middleware that ended the dispatch need not run the rest. */
+    if (end == PEG__PIPELINE_SHORT && peg_dispatch_is_signalled(dispatch))
         return PEG_OK;
-    }
+    return peg__pipeline_status(end, name, "E_DISPATCH_PIPELINE_ERROR", &why, reterr);
 }
 
 /* ---- the executor --------------------------------------------------------------- */
@@ -256,7 +251,7 @@ static peg_status refuse_more(peg_dispatch *dispatch, unsigned max, peg_error *r
               "the model wants more than max_iterations (%u); raise the limit, or find out why it "
               "does not come to an end",
               max);
-    peg__dispatch_report_limit(dispatch, reterr);
+    peg__emit_error(dispatch->ctx, PEG_EVENT_LIMIT, reterr);
     return PEG_ELIMIT;
 }
 
@@ -296,13 +291,6 @@ static peg_error what_ended_it(const peg_dispatch *dispatch, peg_status status,
     return why;
 }
 
-static void emit_error(peg_ctx *ctx, const peg_error *error)
-{
-    peg_event event = {.kind = PEG_EVENT_ERROR, .error = error};
-
-    peg_ctx_emit(ctx, &event);
-}
-
 static peg_outcome run_to_the_end(peg_dispatch *dispatch)
 {
     peg_event event = {.kind = PEG_EVENT_DISPATCH_END};
@@ -326,7 +314,7 @@ static peg_outcome run_to_the_end(peg_dispatch *dispatch)
     event.error = outcome.end == PEG_END_ACK ? NULL : &outcome.error;
     end_span(dispatch->base_ctx, &span, &event);
     if (outcome.end == PEG_END_NACK)
-        emit_error(dispatch->base_ctx, &outcome.error);
+        peg__emit_error(dispatch->base_ctx, PEG_EVENT_ERROR, &outcome.error);
     return outcome;
 }
 

@@ -249,7 +249,7 @@ static peg_status refuse_too_many(struct batch *batch, peg_error *reterr)
               "not run: the response asks for %zu calls, more than max_calls (%zu); ask for fewer "
               "at a time",
               batch->n_blocks, batch->max_calls);
-    peg__dispatch_report_limit(batch->dispatch, &why);
+    peg__emit_error(batch->dispatch->ctx, PEG_EVENT_LIMIT, &why);
     return refuse_from(batch, batch->max_calls, &why, reterr);
 }
 

@@ -194,13 +194,6 @@ peg_status peg_dispatch_report_args(peg_dispatch *dispatch, peg_str call_id, peg
                                     reterr);
 }
 
-void peg__dispatch_report_limit(peg_dispatch *dispatch, const peg_error *error)
-{
-    peg_event event = {.kind = PEG_EVENT_LIMIT, .error = error};
-
-    peg_ctx_emit(dispatch->ctx, &event);
-}
-
 void peg_dispatch_log(peg_dispatch *dispatch, const char *level, const char *kind,
                       const char *message, const peg_json *payload)
 {

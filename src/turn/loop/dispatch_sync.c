@@ -113,7 +113,6 @@ static bool is_empty(const peg_json *list)
 static void warn_about_absence(peg_dispatch *dispatch, size_t n)
 {
     peg_error error;
-    peg_event event = {.kind = PEG_EVENT_WARNING, .error = &error};
 
     if (dispatch->has_warned_of_absence)
         return;
@@ -122,7 +121,7 @@ static void warn_about_absence(peg_dispatch *dispatch, size_t n)
               "the turn offers %zu tools, but there is no registry to run them: give the run the "
               "tools that the turn was made with",
               n);
-    peg_ctx_emit(dispatch->ctx, &event);
+    peg__emit_error(dispatch->ctx, PEG_EVENT_WARNING, &error);
 }
 
 /* No registry, and a turn that knows its tools: they are offered, with what was forged on top. */
@@ -298,13 +297,12 @@ static size_t collect_artifacts(const peg_turn *turn, int64_t query_from,
 static void warn_about_shadowed(peg_dispatch *dispatch, size_t n)
 {
     peg_error error;
-    peg_event event = {.kind = PEG_EVENT_WARNING, .error = &error};
 
     peg__fail(&error, PEG_EEXISTS, "E_QUERY_SHADOWED",
               "%zu queries of artifacts are not offered because tools of the host have their "
               "names; rename those tools",
               n);
-    peg_ctx_emit(dispatch->ctx, &event);
+    peg__emit_error(dispatch->ctx, PEG_EVENT_WARNING, &error);
 }
 
 peg_status peg__dispatch_forge(peg_dispatch *dispatch, peg_error *reterr)

@@ -56,6 +56,9 @@ enum peg__pipeline_end peg__pipeline_run(const struct peg__pipeline *pipeline, p
 
 /* E_PIPELINE_SHORT_CIRCUITED for PEG__PIPELINE_SHORT; `name` is "turn-input" and so on. */
 peg_status peg__pipeline_fail_short(peg_error *reterr, const char *name);
+/* The end as a status: `code` and the cause of a failure, or the above. */
+peg_status peg__pipeline_status(enum peg__pipeline_end end, const char *name, const char *code,
+                                const peg_error *why, peg_error *reterr);
 
 /*
  * What a dispatch streams: messages and thoughts that grow, tool calls that are
@@ -206,7 +209,13 @@ peg_status peg__snapshot(peg_ctx *ctx, const peg_dispatch_options *loop, const p
                          peg_phase phase, peg_error *reterr);
 bool peg__snapshot_is_wanted(const peg_ctx *ctx, const peg_dispatch_options *loop);
 void peg__dispatch_end_subscriptions(peg_dispatch *dispatch);
-void peg__dispatch_report_limit(peg_dispatch *dispatch, const peg_error *error);
+
+static inline void peg__emit_error(peg_ctx *ctx, peg_event_kind kind, const peg_error *error)
+{
+    peg_event event = {.kind = kind, .error = error};
+
+    peg_ctx_emit(ctx, &event);
+}
 
 /* Canceled, past its deadline, or signalled. */
 bool peg__dispatch_is_over(const peg_dispatch *dispatch);

@@ -121,3 +121,12 @@ peg_status peg__pipeline_fail_short(peg_error *reterr, const char *name)
         "or fail, or abort",
         name);
 }
+
+peg_status peg__pipeline_status(enum peg__pipeline_end end, const char *name, const char *code,
+                                const peg_error *why, peg_error *reterr)
+{
+    if (end == PEG__PIPELINE_FAILED)
+        return peg__fail_because(reterr, PEG_EHOST, code, why,
+                                 "a middleware of the %s pipeline failed", name);
+    return end == PEG__PIPELINE_SHORT ? peg__pipeline_fail_short(reterr, name) : PEG_OK;
+}

@@ -329,63 +329,30 @@ static bool is_pipeline_stopped(void *owner)
     return is_aborted(((struct turn_pipeline *)owner)->scope);
 }
 
-struct pipeline_def {
-    const char *name;
-    const char *code; /* of a failure */
-    const peg_turn_middleware *steps;
-    size_t n_steps;
-};
-
-static peg_status run_pipeline(peg_turn_scope *scope, const struct pipeline_def *def,
-                               peg_error *reterr)
+static peg_status run_pipeline(peg_turn_scope *scope, bool is_input, peg_error *reterr)
 {
-    struct turn_pipeline owner = {scope, def->steps};
-    const struct peg__pipeline pipeline = {.n_steps = def->n_steps,
+    const peg_runner_config *config = &scope->runner->config;
+    struct turn_pipeline owner = {scope, is_input ? config->input : config->output};
+    const struct peg__pipeline pipeline = {.n_steps = is_input ? config->n_input : config->n_output,
                                            .nexts = scope->nexts,
                                            .run_step = run_step,
                                            .is_stopped = is_pipeline_stopped,
                                            .owner = &owner};
     peg_error why;
+    const enum peg__pipeline_end end = peg__pipeline_run(&pipeline, &why);
 
-    switch (peg__pipeline_run(&pipeline, &why)) {
-    case PEG__PIPELINE_FAILED:
-        return peg__fail_because(reterr, PEG_EHOST, def->code, &why,
-                                 "a middleware of the %s pipeline failed", def->name);
-    case PEG__PIPELINE_SHORT:
-        return peg__pipeline_fail_short(reterr, def->name);
-    default:
-        return PEG_OK;
-    }
-}
-
-static peg_status run_input(peg_turn_scope *scope, peg_error *reterr)
-{
-    const peg_runner_config *config = &scope->runner->config;
-    const struct pipeline_def def = {"turn-input", "E_INPUT_PIPELINE_ERROR", config->input,
-                                     config->n_input};
-
-    return run_pipeline(scope, &def, reterr);
-}
-
-static peg_status run_output(peg_turn_scope *scope, peg_error *reterr)
-{
-    const peg_runner_config *config = &scope->runner->config;
-    const struct pipeline_def def = {"turn-output", "E_OUTPUT_PIPELINE_ERROR", config->output,
-                                     config->n_output};
-
-    return run_pipeline(scope, &def, reterr);
+    return peg__pipeline_status(end, is_input ? "turn-input" : "turn-output",
+                                is_input ? "E_INPUT_PIPELINE_ERROR" : "E_OUTPUT_PIPELINE_ERROR",
+                                &why, reterr);
 }
 
 /* ---- a run ---------------------------------------------------------------------- */
 
 static void fail_outcome(peg_turn_scope *scope, peg_outcome *outcome, const peg_error *error)
 {
-    peg_event event = {.kind = PEG_EVENT_ERROR};
-
     outcome->end = PEG_END_NACK;
     outcome->error = *error;
-    event.error = &outcome->error;
-    peg_ctx_emit(scope->ctx, &event);
+    peg__emit_error(scope->ctx, PEG_EVENT_ERROR, &outcome->error);
 }
 
 /* The dispatch emits its own error, unless it could not even start. */
@@ -414,7 +381,7 @@ static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
 {
     peg_error error;
 
-    if (run_input(scope, &error)) {
+    if (run_pipeline(scope, true, &error)) {
         fail_outcome(scope, outcome, &error);
         return;
     }
@@ -423,7 +390,7 @@ static void run_parts(peg_turn_scope *scope, peg_outcome *outcome)
     /* A dispatch that was aborted by itself does not abort its turn. In a turn that is aborted the
      * output pipeline is passed over; without one nothing is left out, and what was acked stays so.
      */
-    if (run_output(scope, &error))
+    if (run_pipeline(scope, false, &error))
         fail_outcome(scope, outcome, &error);
     else if (scope->runner->config.n_output)
         stops_here(scope, outcome);

@@ -26,11 +26,6 @@ struct listener {
     void *user;
 };
 
-static void listener_free(void *listener)
-{
-    peg__free(listener);
-}
-
 peg_status peg_ctx_with_snapshots(peg_ctx *parent, peg_snapshot_fn fn, void *user,
                                   peg_ctx **ret_ctx, peg_error *reterr)
 {
@@ -40,7 +35,7 @@ peg_status peg_ctx_with_snapshots(peg_ctx *parent, peg_snapshot_fn fn, void *use
     if (!listener)
         return peg__fail_nomem(reterr);
     *listener = (struct listener){fn, user};
-    status = peg_ctx_with_value(parent, &key, listener, listener_free, ret_ctx, reterr);
+    status = peg_ctx_with_value(parent, &key, listener, peg__free, ret_ctx, reterr);
     if (status)
         peg__free(listener);
     return status;

@@ -200,8 +200,7 @@ static peg_status migrate_schema(struct peg__db *db, peg_error *reterr)
     return status ? status : peg__sqlite_end(db->sqlite, migrate_in(db, reterr), reterr);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life --------------------------------------------------------------------- */
 
 /* A conversation is for its owner alone; the files beside it get the same mode. mknod() and not
  * open(): closing it would drop the locks of another connection of this process. */
@@ -269,19 +268,6 @@ static struct peg__db *db_new(const char *path)
     return db;
 }
 
-static peg_status explain_open(peg_status status, const char *path, const peg_error *why,
-                               peg_error *reterr)
-{
-    if (status == PEG_ENOMEM)
-        return peg__fail_nomem(reterr);
-    if (strcmp(why->code, "E_TURN_STORE") != 0)
-        return peg__fail_because(reterr, PEG_EIO, "E_TURN_STORE", why,
-                                 "turn store '%.128s' cannot be opened", path);
-    if (reterr)
-        *reterr = *why;
-    return status;
-}
-
 peg_status peg__db_open(const char *path, struct peg__db **ret_db, peg_error *reterr)
 {
     struct peg__db *db = db_new(path);
@@ -293,7 +279,8 @@ peg_status peg__db_open(const char *path, struct peg__db **ret_db, peg_error *re
     status = start_db(db, &why);
     if (status) {
         peg__db_unref(db);
-        return explain_open(status, path, &why, reterr);
+        return peg__turn_store_fail(status, &why, reterr, "turn store '%.128s' cannot be opened",
+                                    path);
     }
     *ret_db = db;
     return PEG_OK;
@@ -319,8 +306,7 @@ struct peg__db *peg__db_unref(struct peg__db *db)
     return NULL;
 }
 
-/* ---- parts --------------------------------------------------------------------------------------
- */
+/* ---- parts -------------------------------------------------------------------- */
 
 static peg_str blob_of(const peg__digest digest)
 {

@@ -120,10 +120,14 @@ static bool set_file_lock(struct peg__dir *dir, unsigned at, short how)
     return result == 0;
 }
 
-peg_status peg__dir_lock(struct peg__dir *dir, const char *name, bool is_shared, peg_error *reterr)
+peg_status peg__dir_lock(struct peg__dir *dir, peg_str id, bool is_shared,
+                         char ret_name[PEG__DIR_NAME + 1], peg_error *reterr)
 {
-    const unsigned at = lock_of(name);
+    unsigned at;
 
+    if (peg__dir_name(id, ret_name))
+        return peg__fail_nomem(reterr);
+    at = lock_of(ret_name);
     pthread_mutex_lock(&dir->locks[at]);
     if (set_file_lock(dir, at, is_shared ? F_RDLCK : F_WRLCK))
         return PEG_OK;
@@ -139,8 +143,7 @@ void peg__dir_unlock(struct peg__dir *dir, const char *name)
     pthread_mutex_unlock(&dir->locks[at]);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing ------------------------------------------------------------------ */
 
 /* All bytes in a new file and on the disk, or no file. */
 static peg_status write_new(struct peg__dir *dir, const char *file, peg_str bytes,
@@ -186,8 +189,7 @@ peg_status peg__dir_write(struct peg__dir *dir, const char *name, peg_str bytes,
     return sync_directory(dir, file, reterr);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------ */
 
 static bool read_all(int fd, char *bytes, size_t n, size_t *ret_len)
 {
@@ -254,8 +256,7 @@ peg_status peg__dir_read(struct peg__dir *dir, const char *name, size_t max,
     return status;
 }
 
-/* ---- going through, removing
- * ---------------------------------------------------------------------- */
+/* ---- going through, removing -------------------------------------------------- */
 
 typedef peg_status (*entry_fn)(void *user, const char *file, peg_error *reterr);
 
@@ -356,8 +357,7 @@ peg_status peg__dir_remove(struct peg__dir *dir, const char *name, peg_error *re
     return remove_bytes(dir, file, reterr);
 }
 
-/* ---- opening
- * ---------------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------ */
 
 static peg_status fail_to_open(const char *path, const char *what, peg_error *reterr)
 {

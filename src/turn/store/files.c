@@ -156,9 +156,7 @@ static bool get_string(const peg_json *object, const char *name, peg_str *ret_st
 
 static bool get_count(const peg_json *object, const char *name, int64_t *ret_number)
 {
-    const peg_json *value = peg_json_get(object, name);
-
-    return value && peg_json_int64(value, ret_number) && *ret_number >= 0;
+    return peg_json_int64(peg_json_get(object, name), ret_number) && *ret_number >= 0;
 }
 
 /* False if it is not what we write. Strings are borrowed from the member. */
@@ -198,13 +196,13 @@ static peg_str member_in(peg_str text)
     return peg__strn("", 0);
 }
 
-/* The unknown members of a turn's file, without ours; NULL if no other is left. */
-static peg_status without_member(const peg_json *members, struct peg__shared **ret_rest,
-                                 peg_error *reterr)
+/* Takes our member off the unknown ones of a turn. */
+static peg_status take_off(peg_turn *turn, peg_error *reterr)
 {
+    const peg_json *members = peg__shared_root(turn->members);
+    struct peg__shared *rest = NULL;
     peg_json_builder *b = peg_json_builder_new();
     peg_json_doc *doc = NULL;
-    size_t n = 0;
     peg_status status;
 
     peg_json_open_object(b);
@@ -213,30 +211,15 @@ static peg_status without_member(const peg_json *members, struct peg__shared **r
             continue;
         peg_json_add_key(b, peg_json_str(key));
         peg_json_add_copy(b, key + 1);
-        n++;
     }
     peg_json_close(b);
     status = peg_json_builder_finish(b, &doc, reterr);
     if (status)
         return status;
-    if (n > 0) {
-        *ret_rest = peg__shared_new(doc);
-        return *ret_rest ? PEG_OK : peg__fail_nomem(reterr);
-    }
-    peg_json_doc_free(doc);
-    *ret_rest = NULL;
-    return PEG_OK;
-}
-
-/* Takes our member off a turn. */
-static peg_status take_off(peg_turn *turn, peg_error *reterr)
-{
-    const peg_json *members = peg__shared_root(turn->members);
-    struct peg__shared *rest = NULL;
-    const peg_status status = members ? without_member(members, &rest, reterr) : PEG_OK;
-
-    if (status)
-        return status;
+    if (!peg_json_len(peg_json_root(doc)))
+        peg_json_doc_free(doc);
+    else if (!(rest = peg__shared_new(doc)))
+        return peg__fail_nomem(reterr);
     peg__shared_unref(turn->members);
     turn->members = rest;
     return PEG_OK;
@@ -244,13 +227,10 @@ static peg_status take_off(peg_turn *turn, peg_error *reterr)
 
 static const peg_json *member_of(const peg_turn *turn)
 {
-    const peg_json *members = peg__shared_root(turn->members);
-
-    return members ? peg_json_get(members, MEMBER) : NULL;
+    return peg_json_get(peg__shared_root(turn->members), MEMBER);
 }
 
-/* ---- saving -----------------------------------------------------------------------------------
- */
+/* ---- saving ------------------------------------------------------------------- */
 
 /* The text of a file; freed with peg__buf_free(). */
 static peg_status write_text(const peg_turn *turn, const peg_turn_info *info,
@@ -276,22 +256,17 @@ static peg_status write_text(const peg_turn *turn, const peg_turn_info *info,
     return PEG_OK;
 }
 
-static peg_status save_as(struct peg__dir *dir, const char *name, const peg_turn *turn,
-                          const peg_turn_info *info, peg_error *reterr)
+static peg_status save_locked(struct peg__dir *dir, const char *name, const peg_turn *turn,
+                              const peg_turn_info *info, peg_error *reterr)
 {
     PEG_CLEANUP(peg_spool_store_unrefp) peg_spool_store *bytes = NULL;
     struct peg__buf buf = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     peg_status status = spool_of(dir, name, &bytes, reterr);
 
-    if (status)
-        return status;
-    status = peg__dir_lock(dir, name, false, reterr);
-    if (status)
-        return status;
-    status = write_text(turn, info, bytes, &buf, reterr);
+    if (!status)
+        status = write_text(turn, info, bytes, &buf, reterr);
     if (!status)
         status = peg__dir_write(dir, name, peg__buf_view(&buf), reterr);
-    peg__dir_unlock(dir, name);
     peg__buf_free(&buf);
     return status;
 }
@@ -303,26 +278,19 @@ static peg_status files_save(void *self, const peg_turn *turn, const peg_turn_in
     char name[PEG__DIR_NAME + 1];
     peg_status status = PEG_OK;
 
-    if (peg__dir_name(info->id, name))
-        return peg__fail_nomem(reterr);
     /* A turn that was read from a file of a store by other means. */
-    if (member_of(turn)) {
-        status = peg_turn_copy(turn, &copy, reterr);
-        if (!status)
-            status = take_off(copy, reterr);
-    }
-    return status ? status : save_as(self, name, copy ? copy : turn, info, reterr);
+    if (member_of(turn) && !(status = peg_turn_copy(turn, &copy, reterr)))
+        status = take_off(copy, reterr);
+    if (!status)
+        status = peg__dir_lock(self, info->id, false, name, reterr);
+    if (status)
+        return status;
+    status = save_locked(self, name, copy ? copy : turn, info, reterr);
+    peg__dir_unlock(self, name);
+    return status;
 }
 
-/* ---- loading ----------------------------------------------------------------------------------
- */
-
-static peg_status fail_damaged(const struct peg__dir *dir, const char *name, const peg_error *why,
-                               peg_error *reterr)
-{
-    return peg__fail_because(reterr, PEG_EIO, "E_TURN_STORE", why,
-                             "'%.80s.json' in turn store '%.80s' cannot be read", name, dir->path);
-}
+/* ---- loading ------------------------------------------------------------------ */
 
 /* A turn that stands under another's name is not what was asked for. */
 static peg_status check_id(const struct peg__dir *dir, const char *name, const peg_turn *turn,
@@ -344,14 +312,12 @@ struct loaded {
 static void describe_turn(const peg_turn *turn, int64_t changed_ms, peg_turn_info *ret_info)
 {
     peg_turn_info info = {.id = peg_turn_id(turn),
+                          .session_id = peg__turn_session(turn),
                           .phase = PEG_PHASE_FINAL,
                           .saved_ms = changed_ms,
                           .n_blocks = peg_turn_len(turn)};
     peg_turn_info stored;
 
-    if (peg_turn_get_string(turn, &peg_key_session_id, &info.session_id, NULL) ||
-        !info.session_id.ptr)
-        info.session_id = peg__str("");
     if (member_of(turn) && read_member(member_of(turn), &stored)) {
         info.phase = stored.phase;
         info.saved_ms = stored.saved_ms;
@@ -367,10 +333,12 @@ static peg_status read_text(const struct peg__dir *dir, const char *name,
     peg_error why;
     peg_status status = peg_turn_read(peg__strn(file->bytes, file->len), how, &loaded.turn, &why);
 
-    if (status == PEG_ENOMEM)
-        return peg__fail_nomem(reterr);
     if (status)
-        return fail_damaged(dir, name, &why, reterr);
+        return status == PEG_ENOMEM
+                   ? peg__fail_nomem(reterr)
+                   : peg__fail_because(reterr, PEG_EIO, "E_TURN_STORE", &why,
+                                       "'%.80s.json' in turn store '%.80s' cannot be read", name,
+                                       dir->path);
     describe_turn(loaded.turn, file->changed_ms, &loaded.info);
     if (member_of(loaded.turn))
         status = take_off(loaded.turn, reterr);
@@ -410,11 +378,8 @@ static peg_status files_load(void *self, peg_str id, const peg_turn_read_options
     struct peg__dir *dir = self;
     struct loaded loaded = {.turn = NULL};
     char name[PEG__DIR_NAME + 1];
-    peg_status status;
+    peg_status status = peg__dir_lock(dir, id, true, name, reterr);
 
-    if (peg__dir_name(id, name))
-        return peg__fail_nomem(reterr);
-    status = peg__dir_lock(dir, name, true, reterr);
     if (status)
         return status;
     status = load_file(dir, name, how, &loaded, reterr);
@@ -430,18 +395,14 @@ static peg_status files_load(void *self, peg_str id, const peg_turn_read_options
     return PEG_OK;
 }
 
-/* ---- removing and listing -----------------------------------------------------------------------
- */
+/* ---- removing and listing ----------------------------------------------------- */
 
 static peg_status files_remove(void *self, peg_str id, peg_error *reterr)
 {
     struct peg__dir *dir = self;
     char name[PEG__DIR_NAME + 1];
-    peg_status status;
+    peg_status status = peg__dir_lock(dir, id, false, name, reterr);
 
-    if (peg__dir_name(id, name))
-        return peg__fail_nomem(reterr);
-    status = peg__dir_lock(dir, name, false, reterr);
     if (status)
         return status;
     status = peg__dir_remove(dir, name, reterr);

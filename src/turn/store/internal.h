@@ -57,10 +57,10 @@ struct peg__dir *peg__dir_close(struct peg__dir *dir);
  */
 peg_status peg__dir_name(peg_str id, char ret_name[PEG__DIR_NAME + 1]);
 
-/* Keeps others, threads and processes, from changing what stands under a name; shared for
- * readers. */
-peg_status peg__dir_lock(struct peg__dir *dir, const char *name, bool is_shared,
-                         peg_error *reterr) PEG_MUST_USE;
+/* Keeps other threads and processes from changing the turn of an id; shared for readers. *ret_name
+ * is its name. PEG_ENOMEM too. */
+peg_status peg__dir_lock(struct peg__dir *dir, peg_str id, bool is_shared,
+                         char ret_name[PEG__DIR_NAME + 1], peg_error *reterr) PEG_MUST_USE;
 void peg__dir_unlock(struct peg__dir *dir, const char *name);
 
 /* Replaces NAME.json. On the disk when this returns. */

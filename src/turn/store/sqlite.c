@@ -199,38 +199,39 @@ static peg_status write_thing(struct saving *s, enum peg__cache_kind kind, const
 
 /*
  * The digest of a block or bag, and the part in the database with one use more, unless the old list
- * has it at this place (is_kept).
+ * has it at this place.
  */
 struct wanted {
     enum peg__cache_kind kind;
     const void *thing;
-    bool (*is_kept)(const struct saving *s, size_t i, const peg__digest digest);
     size_t i;
     peg__digest digest; /* set by want_part() */
 };
 
+static bool is_kept(const struct saving *s, const struct wanted *w)
+{
+    if (w->kind == PEG__CACHE_BLOCK)
+        return has_digest(&s->old.digests, w->i, w->digest);
+    return s->old.has_data && memcmp(s->old.data, w->digest, sizeof(w->digest)) == 0;
+}
+
 static peg_status add_part(struct saving *s, struct wanted *w, bool is_known)
 {
-    char *text = NULL;
+    PEG_CLEANUP(peg_freep) char *text = NULL;
     size_t len = 0;
     bool is_there = false;
     peg_status status = write_thing(s, w->kind, w->thing, &text, &len);
 
-    if (status)
-        return status;
-    if (!is_known && !peg__sha256(peg__strn(text, len), w->digest))
-        status = peg__fail_nomem(s->reterr);
-    if (!status && !is_known)
+    if (!status && !is_known) {
+        if (!peg__sha256(peg__strn(text, len), w->digest))
+            return peg__fail_nomem(s->reterr);
         peg__cache_add(&s->db->cache, w->kind, w->thing, w->digest, len + s->db->n_key_bytes);
-    if (!status && !is_known && w->is_kept(s, w->i, w->digest)) {
-        peg_free(text);
-        return PEG_OK;
-    }
-    if (!status && !is_known)
+        if (is_kept(s, w))
+            return PEG_OK;
         status = peg__db_use(s->db, w->digest, &is_there, s->reterr);
+    }
     if (!status && !is_there)
         status = peg__db_add(s->db, w->digest, peg__strn(text, len), s->reterr);
-    peg_free(text);
     return status;
 }
 
@@ -243,25 +244,13 @@ static peg_status want_part(struct saving *s, struct wanted *w)
     if (!known)
         return add_part(s, w, false);
     memcpy(w->digest, known, sizeof(w->digest));
-    if (w->is_kept(s, w->i, w->digest))
+    if (is_kept(s, w))
         return PEG_OK;
     status = peg__db_use(s->db, w->digest, &is_there, s->reterr);
     return status || is_there ? status : add_part(s, w, true);
 }
 
-/* ---- saving ------------------------------------------------------------------------------------
- */
-
-static bool is_kept_block(const struct saving *s, size_t i, const peg__digest digest)
-{
-    return has_digest(&s->old.digests, i, digest);
-}
-
-static bool is_kept_data(const struct saving *s, size_t i, const peg__digest digest)
-{
-    (void)i;
-    return s->old.has_data && memcmp(s->old.data, digest, sizeof(s->old.data)) == 0;
-}
+/* ---- saving ------------------------------------------------------------------- */
 
 static peg_status want_blocks(struct saving *s)
 {
@@ -269,10 +258,7 @@ static peg_status want_blocks(struct saving *s)
     peg_status status = PEG_OK;
 
     for (size_t i = 0; !status && i < n; i++) {
-        struct wanted w = {.kind = PEG__CACHE_BLOCK,
-                           .thing = peg_turn_at(s->turn, i),
-                           .is_kept = is_kept_block,
-                           .i = i};
+        struct wanted w = {.kind = PEG__CACHE_BLOCK, .thing = peg_turn_at(s->turn, i), .i = i};
 
         status = want_part(s, &w);
         peg__buf_add(&s->now.digests, w.digest, sizeof(w.digest));
@@ -282,7 +268,7 @@ static peg_status want_blocks(struct saving *s)
 
 static peg_status want_data(struct saving *s)
 {
-    struct wanted w = {.kind = PEG__CACHE_BAG, .thing = s->turn->data, .is_kept = is_kept_data};
+    struct wanted w = {.kind = PEG__CACHE_BAG, .thing = s->turn->data};
     peg_status status;
 
     s->now.has_data = peg_bag_len(s->turn->data) > 0;

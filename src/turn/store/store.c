@@ -4,6 +4,8 @@
 
 #include "turn/store/store.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,10 +66,12 @@ void peg_turn_store_set_kinds(peg_turn_store *store, const peg_artifact_kind *co
 
 /* ---- errors ------------------------------------------------------------------------- */
 
-/* The error of one kind of store as that of any turn store. */
-static peg_status fail_store(peg_status status, const char *what, const peg_error *why,
-                             peg_error *reterr)
+peg_status peg__turn_store_fail(peg_status status, const peg_error *why, peg_error *reterr,
+                                const char *fmt, ...)
 {
+    char message[200];
+    va_list args;
+
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status == PEG_ELIMIT || strcmp(why->code, "E_TURN_STORE") == 0) {
@@ -75,10 +79,20 @@ static peg_status fail_store(peg_status status, const char *what, const peg_erro
             *reterr = *why;
         return status;
     }
-    return peg__fail_because(reterr, PEG_EIO, "E_TURN_STORE", why, "a turn cannot be %s", what);
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    return peg__fail_because(reterr, PEG_EIO, "E_TURN_STORE", why, "%s", message);
 }
 
 /* ---- saving ---------------------------------------------------------------------------- */
+
+peg_str peg__turn_session(const peg_turn *turn)
+{
+    peg_str id;
+
+    return peg_turn_get_string(turn, &peg_key_session_id, &id, NULL) || !id.ptr ? peg__str("") : id;
+}
 
 static peg_status save_at(peg_turn_store *store, const peg_turn *turn, peg_phase phase,
                           const peg_clock *clock, peg_error *reterr)
@@ -94,14 +108,11 @@ static peg_status save_at(peg_turn_store *store, const peg_turn *turn, peg_phase
     if ((unsigned)phase >= PEG_N_PHASES)
         return peg__fail(reterr, PEG_EINVAL, "E_INVALID_ARGUMENT", "%d is no phase: see peg_phase",
                          (int)phase);
-    /* A session id that is no string is none: the turn is kept all the same. */
-    if (peg_turn_get_string(turn, &peg_key_session_id, &info.session_id, NULL) ||
-        !info.session_id.ptr)
-        info.session_id = peg__str("");
+    info.session_id = peg__turn_session(turn);
     info.saved_ms = peg_clock_now_ms(clock);
     info.n_blocks = peg_turn_len(turn);
     status = store->ops->save(store->self, turn, &info, &why);
-    return status ? fail_store(status, "saved", &why, reterr) : PEG_OK;
+    return status ? peg__turn_store_fail(status, &why, reterr, "a turn cannot be saved") : PEG_OK;
 }
 
 peg_status peg_turn_store_save(peg_turn_store *store, const peg_turn *turn, peg_phase phase,
@@ -137,7 +148,7 @@ peg_status peg_turn_store_load(peg_turn_store *store, peg_str id, peg_turn **ret
     if (can_be_kept(id))
         status = store->ops->load(store->self, id, &how, &turn, &phase, &why);
     if (status)
-        return fail_store(status, "loaded", &why, reterr);
+        return peg__turn_store_fail(status, &why, reterr, "a turn cannot be loaded");
     *ret_turn = turn;
     if (turn && ret_phase)
         *ret_phase = phase;
@@ -158,7 +169,7 @@ peg_status peg_turn_store_remove(peg_turn_store *store, peg_str id, peg_error *r
     if (!can_be_kept(id))
         return PEG_OK;
     status = store->ops->remove(store->self, id, &why);
-    return status ? fail_store(status, "removed", &why, reterr) : PEG_OK;
+    return status ? peg__turn_store_fail(status, &why, reterr, "a turn cannot be removed") : PEG_OK;
 }
 
 /* ---- listing ----------------------------------------------------------------------------- */
@@ -188,26 +199,14 @@ peg_status peg__turn_list_add(struct peg__turn_list *list, const peg_turn_info *
     return PEG_OK;
 }
 
-static int compare(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int compare_ids(peg_str a, peg_str b)
-{
-    const int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
-
-    return order ? order : compare((int64_t)a.len, (int64_t)b.len);
-}
-
 /* Those saved last first. */
 static int compare_listed(const void *a_item, const void *b_item)
 {
     const struct peg__turn_listed *a = a_item;
     const struct peg__turn_listed *b = b_item;
-    const int order = compare(b->order, a->order);
+    const int order = (b->order > a->order) - (b->order < a->order);
 
-    return order ? order : compare_ids(a->info.id, b->info.id);
+    return order ? order : peg__str_compare(a->info.id, b->info.id);
 }
 
 peg_status peg_turn_store_list(peg_turn_store *store, peg_str session_id,
@@ -219,7 +218,7 @@ peg_status peg_turn_store_list(peg_turn_store *store, peg_str session_id,
     peg_status status = store->ops->list(store->self, session_id, &list, &why);
 
     if (status) {
-        status = fail_store(status, "listed", &why, reterr);
+        status = peg__turn_store_fail(status, &why, reterr, "a turn cannot be listed");
     } else if (list.n > 0) {
         qsort(list.items, list.n, sizeof(*list.items), compare_listed);
         for (size_t i = 0; i < list.n && fn(&list.items[i].info, user); i++)

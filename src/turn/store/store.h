@@ -38,6 +38,13 @@ struct peg__turn_store_ops {
 peg_status peg__turn_store_new(const struct peg__turn_store_ops *ops, void *self,
                                peg_turn_store **ret_store, peg_error *reterr);
 
+/* Its session id; "" if it has none or no string: the turn is kept all the same. */
+peg_str peg__turn_session(const peg_turn *turn);
+/* The error of one kind of store as that of any turn store: PEG_ELIMIT, PEG_ENOMEM and E_TURN_STORE
+ * stay, others become the cause of PEG_EIO (E_TURN_STORE) with the message. */
+peg_status peg__turn_store_fail(peg_status status, const peg_error *why, peg_error *reterr,
+                                const char *fmt, ...) PEG_PRINTF(4, 5);
+
 /* ---- lists --------------------------------------------------------------------------- */
 
 /* A turn in a list; the one that was saved last has the greatest order. */
