@@ -247,7 +247,7 @@ static peg_status run_process(peg_call *call, const struct command *command, peg
 
     if (!peg__output_relay_begin(&relay, call, kind_of_output(command)))
         return peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
-    def.hear = peg__output_relay_handle;
+    def.on_output = peg__output_relay_handle;
     def.user = &relay;
     status = peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
     peg__output_relay_end(&relay);

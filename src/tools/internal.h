@@ -108,7 +108,7 @@ struct peg__process_def {
     int64_t grace_ms;
     /* Receives its output as it comes, on the thread that runs it; must not block. NULL: none.
      * Of standard output only what goes into the result. */
-    void (*hear)(enum peg__process_stream stream, peg_str bytes, void *user);
+    void (*on_output)(enum peg__process_stream stream, peg_str bytes, void *user);
     void *user;
 };
 

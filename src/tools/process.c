@@ -187,8 +187,8 @@ static bool read_some(int *fd, char bytes[READ_BYTES], size_t *ret_n)
 static void report_output(const struct run *run, enum peg__process_stream stream, const char *bytes,
                           size_t n)
 {
-    if (run->def->hear)
-        run->def->hear(stream, peg__strn(bytes, n), run->def->user);
+    if (run->def->on_output)
+        run->def->on_output(stream, peg__strn(bytes, n), run->def->user);
 }
 
 static bool read_output(struct run *run)

@@ -192,8 +192,10 @@ bool peg__sql_is_reserved(peg_str name)
 static int next_name_char(const struct peg__sql_token *token, size_t *at)
 {
     const peg_str text = token->text;
-    const char quote = token->kind == PEG__SQL_QUOTED ? closing_quote(text.ptr[0]) : '\0';
+    char quote = '\0';
 
+    if (token->kind == PEG__SQL_QUOTED)
+        quote = closing_quote(text.ptr[0]);
     if (quote && *at == 0)
         *at = 1;
     if (*at >= text.len)

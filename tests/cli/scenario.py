@@ -7,7 +7,7 @@ main(). Each scenario gets a World: a temporary directory and the command to run
     @scenario
     def a_valid_instance_exits_with_0(w):
         w.write("call.json", "{}")
-        w.pegboard("validate", "schema.json", "call.json").exits(0).says("call.json: valid\\n")
+        w.pegboard("validate", "schema.json", "call.json").exits(0).prints("call.json: valid\\n")
 
 The first argument of the program is the path of the pegboard executable.
 """
@@ -52,7 +52,7 @@ class Ran:
         check(self.status == status, f"expected exit status {status}:", self)
         return self
 
-    def says(self, stdout):
+    def prints(self, stdout):
         check(self.stdout == stdout, f"expected stdout {stdout!r}:", self)
         return self
 

@@ -31,7 +31,7 @@ def the_last_line_has_the_figures_of_all_files(w):
 
 
 @scenario
-def unusable_instances_are_told_and_the_others_measured(w):
+def unusable_instances_are_reported_and_the_others_measured(w):
     w.write("schema.json", {})
     w.write("mixed.jsonl", "1\n{\n2\n")
     ran = w.pegboard("validate", "--benchmark", "--loop", "1", "schema.json", "mixed.jsonl").exits(2)
@@ -43,7 +43,7 @@ def unusable_instances_are_told_and_the_others_measured(w):
 def nothing_to_measure_is_unusable(w):
     w.write("schema.json", {})
     w.write("empty.jsonl", "\n")
-    ran = w.pegboard("validate", "--benchmark", "schema.json", "empty.jsonl").exits(2).says("")
+    ran = w.pegboard("validate", "--benchmark", "schema.json", "empty.jsonl").exits(2).prints("")
     ran.complains("no instance to measure")
 
 

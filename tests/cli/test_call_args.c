@@ -118,7 +118,7 @@ TEST(one_value_for_an_array_is_its_only_item)
     BUILT("{\"counts\":[7]}", "counts=7");
 }
 
-TEST(what_does_not_fit_is_told_with_what_would)
+TEST(a_value_that_does_not_fit_is_reported_with_what_would)
 {
     check_no_fit("days=soon", "integer");
     check_no_fit("days=1.5", "integer");
@@ -127,14 +127,14 @@ TEST(what_does_not_fit_is_told_with_what_would)
     check_no_fit("when=now", "object");
 }
 
-TEST(what_is_no_pair_is_told)
+TEST(an_argument_that_is_no_pair_is_reported)
 {
     check_refused("city", "key=value");
     check_refused("=x", "key=value");
     check_refused(":=1", "key=value");
 }
 
-TEST(no_words_are_no_arguments)
+TEST(no_pairs_are_no_arguments)
 {
     char *json = NULL;
 
@@ -170,7 +170,7 @@ TEST(two_ats_are_one_in_a_text)
     check_refused("city=@/nowhere/alice", "; for the text itself write city=@@/nowhere/alice");
 }
 
-TEST(json_from_a_file_that_is_wrong_is_told_with_its_place)
+TEST(json_from_a_file_that_is_wrong_is_reported_with_its_place)
 {
     char path[] = "/tmp/peg-args-XXXXXX";
     const int fd = mkstemp(path);

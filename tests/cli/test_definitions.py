@@ -82,7 +82,7 @@ def a_turn_shows_the_definitions_that_it_holds(w):
 @scenario
 def a_turn_without_definitions_sends_no_tools(w):
     w.write("turn.json", {"id": "t1", "blocks": []})
-    definitions(w, "-p", "anthropic", "turn.json").exits(0).says("[]\n").complains(
+    definitions(w, "-p", "anthropic", "turn.json").exits(0).prints("[]\n").complains(
         "turn.json: the turn holds no definitions")
 
 
@@ -96,8 +96,8 @@ def the_report_goes_to_people_beside_the_tools(w):
     check(ran.stderr == "weather: /properties/city/format described: "
           "Gemini's parameters do not know this format\n", ran)
     check(json.loads(ran.stdout)[0]["functionDeclarations"][0]["name"] == "weather", ran)
-    definitions(w, "-p", "gemini", "--quiet", "tools.json").exits(0).is_silent().says(ran.stdout)
-    definitions(w, "-p", "gemini", "--losses", "tools.json").exits(0).is_silent().says(ran.stderr)
+    definitions(w, "-p", "gemini", "--quiet", "tools.json").exits(0).is_silent().prints(ran.stdout)
+    definitions(w, "-p", "gemini", "--losses", "tools.json").exits(0).is_silent().prints(ran.stderr)
 
 
 @scenario
@@ -124,7 +124,7 @@ def a_loss_can_be_a_failure(w):
 
 
 @scenario
-def a_schema_that_does_not_compile_is_told(w):
+def a_schema_that_does_not_compile_is_reported(w):
     w.write("tools.json", [{"name": "t", "parameters": {
         "type": "object", "properties": {"x": {"type": "strange"}}}}])
     definitions(w, "-p", "anthropic", "tools.json").exits(0).mentions("strange").complains(
@@ -152,7 +152,7 @@ def people_get_line_ends_on_a_terminal(w):
 
 
 @scenario
-def what_cannot_be_used_is_told_with_its_place(w):
+def what_cannot_be_used_is_reported_with_its_place(w):
     w.write("broken.json", '[{"name": ]')
     w.write("none.json", "{}")
     w.write("nameless.json", [{"description": "x"}])
@@ -166,13 +166,13 @@ def what_cannot_be_used_is_told_with_its_place(w):
         ("string.json", "/0/parameters/type: "),
         ("many.json", "there are 129 tools", "at most 128"),
     ):
-        ran = definitions(w, "-p", "openai-chat", file).exits(2).says("").complains(*words)
+        ran = definitions(w, "-p", "openai-chat", file).exits(2).prints("").complains(*words)
         check(ran.stderr.count("\n") == 1, ran)
     definitions(w, "-p", "openai-chat", "--max-tools", "200", "many.json").exits(0)
 
 
 @scenario
-def wrong_use_is_told_in_one_sentence(w):
+def wrong_use_is_reported_in_one_sentence(w):
     w.write("t.json", "[]")
     for arguments, words in (
         ([], "one file is needed"),
@@ -183,7 +183,7 @@ def wrong_use_is_told_in_one_sentence(w):
         (["-p", "anthropic", "--json-schema", "t.json"], "--json-schema is for gemini"),
         (["-p", "gemini", "--max-tools", "0", "t.json"], "--max-tools is '0', but should be"),
     ):
-        ran = definitions(w, *arguments).exits(2).says("").complains(words, "`pegboard definitions")
+        ran = definitions(w, *arguments).exits(2).prints("").complains(words, "`pegboard definitions")
         check(ran.stderr.count("\n") == 1, ran)
 
 

@@ -81,10 +81,10 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
     w.pegboard("serve", "--store", "memory", "--addr", ":0", env={"MONGO_URL": "x"}).exits(2) \
         .complains("E_LISTEN_INSECURE", "--insecure")
     w.pegboard("serve", *data, "--token-file", w.path("missing")).exits(2).complains("missing")
-    w.pegboard("serve", env={"PING_INTERVAL": "soon"}).exits(2).says("") \
+    w.pegboard("serve", env={"PING_INTERVAL": "soon"}).exits(2).prints("") \
         .complains("PING_INTERVAL is 'soon', but should be a time such as 10s")
     for name in ("a b", "a\nb", "{a}", "", "n" * 257):
-        w.pegboard("serve", "--data-dir", w.path("unmade"), "--name", name).exits(2).says("") \
+        w.pegboard("serve", "--data-dir", w.path("unmade"), "--name", name).exits(2).prints("") \
             .complains("but should be 1 to 256 of the characters A-Z a-z 0-9 _ . : / -")
     w.pegboard("serve", *data, env={"REGISTRY_NAME": "a b"}).exits(2).complains(
         "REGISTRY_NAME is 'a b', but should be 1 to 256 of")
@@ -115,7 +115,7 @@ def a_gateway_may_listen_on_a_unix_socket(w):
                  "log") as serving:
         serving.line_with("listens on unix:")
         w.pegboard("list", "--json", env={"PEGBOARD_REGISTRY": "unix:" + w.path("s")}).exits(0) \
-            .says('{"toolsets":[]}\n')
+            .prints('{"toolsets":[]}\n')
         check(serving.end() == 0, "SIGTERM")
 
 
@@ -138,7 +138,7 @@ def sighup_opens_the_log_file_again(w):
 def a_gateway_that_cannot_be_reached_is_exit_status_3(w):
     for arguments in (["list"], ["get", "x"], ["search", "x"], ["call", "x", "y"], ["status"],
                       ["unregister", "x"]):
-        w.pegboard(*arguments, "--registry", NOWHERE).exits(3).says("").complains(NOWHERE)
+        w.pegboard(*arguments, "--registry", NOWHERE).exits(3).prints("").complains(NOWHERE)
         w.pegboard(*arguments, env={"PEGBOARD_REGISTRY": NOWHERE}).exits(3).complains(NOWHERE)
 
 
@@ -165,20 +165,20 @@ def an_address_or_a_file_that_is_none_is_exit_status_2(w):
 @scenario
 def nothing_is_there_at_first(w):
     with gateway(w):
-        ask(w, "list").exits(0).says("there are no toolsets yet; `pegboard provide FILE` offers "
+        ask(w, "list").exits(0).prints("there are no toolsets yet; `pegboard provide FILE` offers "
                                      "one\n").is_silent()
-        ask(w, "list", "--names").exits(0).says("")
-        ask(w, "list", "--json").exits(0).says('{"toolsets":[]}\n')
-        ask(w, "list", "--tag", "x").exits(0).says("no toolset has these tags\n")
-        ask(w, "search", "any", "thing").exits(1).says("nothing found\n")
-        ask(w, "search", "x", "--json").exits(1).says('{"hits":[],"total":0}\n')
-        ask(w, "get", "nowhere").exits(1).says("").complains("nowhere", "not_found")
-        ask(w, "call", "nowhere", "x").exits(1).says("").complains("nowhere", "not_found")
-        ask(w, "unregister", "nowhere").exits(1).says("").complains("nowhere", "not_found")
+        ask(w, "list", "--names").exits(0).prints("")
+        ask(w, "list", "--json").exits(0).prints('{"toolsets":[]}\n')
+        ask(w, "list", "--tag", "x").exits(0).prints("no toolset has these tags\n")
+        ask(w, "search", "any", "thing").exits(1).prints("nothing found\n")
+        ask(w, "search", "x", "--json").exits(1).prints('{"hits":[],"total":0}\n')
+        ask(w, "get", "nowhere").exits(1).prints("").complains("nowhere", "not_found")
+        ask(w, "call", "nowhere", "x").exits(1).prints("").complains("nowhere", "not_found")
+        ask(w, "unregister", "nowhere").exits(1).prints("").complains("nowhere", "not_found")
 
 
 @scenario
-def the_status_is_told_for_people_and_programs(w):
+def the_status_is_printed_for_people_and_programs(w):
     with gateway(w, "--name", "tools"):
         ask(w, "status").exits(0).mentions("tools on ", "store sqlite", "toolsets 0 (0 healthy)")
         answer = json.loads(ask(w, "status", "--json").exits(0).stdout)
@@ -195,9 +195,9 @@ def a_toolset_is_listed_found_and_shown(w):
     with gateway(w), provided(w):
         ask(w, "list").exits(0).is_silent().mentions(
             "TOOLSET", "weather  1.2.0    healthy", "demo, weather", "Sample weather of some cities")
-        ask(w, "list", "--names").exits(0).says("weather\n")
-        ask(w, "list", "--tag", "demo", "--tag", "weather", "--names").exits(0).says("weather\n")
-        ask(w, "list", "--tag", "other", "--names").exits(0).says("")
+        ask(w, "list", "--names").exits(0).prints("weather\n")
+        ask(w, "list", "--tag", "demo", "--tag", "weather", "--names").exits(0).prints("weather\n")
+        ask(w, "list", "--tag", "other", "--names").exits(0).prints("")
         (toolset,) = json.loads(ask(w, "list", "--json").exits(0).stdout)["toolsets"]
         check(toolset["name"] == "weather" and toolset["version"] == "1.2.0", toolset)
         check(toolset["tool_count"] == 4 and toolset["owner"] == "local", toolset)
@@ -214,14 +214,14 @@ def a_toolset_is_listed_found_and_shown(w):
             "weather 1.2.0  healthy, 1 provider\n", "  tags: demo, weather\n", "by local",
             "    city (string, required): Which city\n", "    days (integer, 1 to 14)\n",
             "    tags (array of string, at least 1 item)\n")
-        ask(w, "get", "weather", "--names").exits(0).says("echo\nfail\nsay\nwait\n")
+        ask(w, "get", "weather", "--names").exits(0).prints("echo\nfail\nsay\nwait\n")
         ask(w, "get", "weather", "echo").exits(0).mentions("input schema", '"required"')
         tool = json.loads(ask(w, "get", "weather", "echo", "--json").exits(0).stdout)
         check(tool["input_schema"]["required"] == ["city"], tool)
         check(tool["output_schema"] is None and not tool["idempotent"], tool)
         whole = json.loads(ask(w, "get", "weather", "--json").exits(0).stdout)
         check([t["name"] for t in whole["tools"]] == ["echo", "fail", "say", "wait"], whole)
-        ask(w, "get", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
+        ask(w, "get", "weather", "nope").exits(1).prints("").complains("has no tool 'nope'")
 
 
 @contextlib.contextmanager
@@ -256,7 +256,7 @@ def the_language_of_search_can_be_chosen(w):
 
 
 @scenario
-def a_tool_is_called_with_words_or_json(w):
+def a_tool_is_called_with_pairs_or_json(w):
     with gateway(w), provided(w):
         ran = ask(w, "call", "weather", "echo", "city=Rome", "days=3", "tags=a").exits(0).is_silent()
         check(json.loads(ran.stdout) == {"city": "Rome", "days": 3, "tags": ["a"]}, ran)
@@ -267,21 +267,21 @@ def a_tool_is_called_with_words_or_json(w):
         check(json.loads(ran.stdout) == {"city": "Bern"}, ran)
         ran = ask(w, "call", "weather", "echo", "city=@-", stdin="Oslo").exits(0)
         check(json.loads(ran.stdout) == {"city": "Oslo"}, ran)
-        ask(w, "call", "weather", "echo", "city=@-", "tags=@-", stdin="Oslo").exits(2).says("") \
+        ask(w, "call", "weather", "echo", "city=@-", "tags=@-", stdin="Oslo").exits(2).prints("") \
             .complains("standard input can be read only once")
-        ask(w, "call", "weather", "say").exits(0).says('"sunny"\n')
-        ask(w, "call", "weather", "say", "-r").exits(0).says("sunny\n")
+        ask(w, "call", "weather", "say").exits(0).prints('"sunny"\n')
+        ask(w, "call", "weather", "say", "-r").exits(0).prints("sunny\n")
 
 
 @scenario
 def a_call_that_does_not_work_says_why(w):
     with gateway(w), provided(w):
-        ask(w, "call", "weather", "fail").exits(1).says("").complains("weather fail failed: ")
-        ask(w, "call", "weather", "echo").exits(1).says("").complains("was refused", "city",
+        ask(w, "call", "weather", "fail").exits(1).prints("").complains("weather fail failed: ")
+        ask(w, "call", "weather", "echo").exits(1).prints("").complains("was refused", "city",
                                                                       "validation_error")
-        ask(w, "call", "weather", "echo", "city=x", "days=soon").exits(1).says("") \
+        ask(w, "call", "weather", "echo", "city=x", "days=soon").exits(1).prints("") \
             .complains("days is 'soon', but the tool takes integer there")
-        ask(w, "call", "weather", "nope").exits(1).says("").complains("has no tool 'nope'")
+        ask(w, "call", "weather", "nope").exits(1).prints("").complains("has no tool 'nope'")
         ask(w, "call", "weather", "echo", "--args", "{").exits(2).complains("--args")
         ask(w, "call", "weather", "echo", "city").exits(2).complains("key=value")
 
@@ -317,7 +317,7 @@ def a_toolset_without_a_provider_is_exit_status_5(w):
         with provided(w) as providing:
             check(providing.end() == 0, "the provider drains")
         until(w, lambda a: a["health"]["state"] != "healthy", "get", "weather")
-        ask(w, "call", "weather", "say").exits(5).says("").complains("weather say was refused",
+        ask(w, "call", "weather", "say").exits(5).prints("").complains("weather say was refused",
                                                                      "service_unavailable")
         ask(w, "list").exits(0).mentions(" away since ")
         listed = json.loads(ask(w, "list", "--json").exits(0).stdout)["toolsets"][0]["health"]
@@ -336,11 +336,11 @@ def a_registration_outlives_the_gateway_that_is_killed(w):
         with provided(w):
             serving.end(signal.SIGKILL)
     with gateway(w):
-        ask(w, "list", "--names").exits(0).says("weather\n")
-        ask(w, "unregister", "weather").exits(0).says("weather: unregistered\n")
-        ask(w, "list", "--names").exits(0).says("")
+        ask(w, "list", "--names").exits(0).prints("weather\n")
+        ask(w, "unregister", "weather").exits(0).prints("weather: unregistered\n")
+        ask(w, "list", "--names").exits(0).prints("")
     with gateway(w):
-        ask(w, "list", "--names").exits(0).says("")
+        ask(w, "list", "--names").exits(0).prints("")
 
 
 @scenario
@@ -432,19 +432,19 @@ def call_too_long(w, *arguments):
 def a_call_that_takes_too_long_is_ended_by_its_tool_or_its_end_is_not_known(w):
     # The provider ends the command a little before the gateway gives up: on a slow machine either may be first.
     with gateway(w), provided(w):
-        ran = call_too_long(w).says("")
+        ran = call_too_long(w).prints("")
         check("E_TOOL_TIMEOUT" in ran.stderr or "outcome unknown" in ran.stderr, ran)
         ran = call_too_long(w, "--json")
         check(json.loads(ran.stdout)["outcome"] in ("error", "outcome_unknown"), ran)
 
 
 @scenario
-def what_a_tool_says_while_it_runs_is_shown(w):
+def output_of_a_running_tool_is_shown(w):
     with gateway(w), running(w, w.at, program=os.path.abspath(sys.argv[2])):
         until(w, lambda a: a["health"]["state"] == "healthy", "get", "talk")
         ran = ask(w, "call", "talk", "count", "n=2", "--stream").exits(0)
         check(ran.stdout == "2\n" and ran.stderr == "line 1\nline 2\n\\x1B[2J\n", ran)
-        ask(w, "call", "talk", "count", "n=2").exits(0).says("2\n").is_silent()
+        ask(w, "call", "talk", "count", "n=2").exits(0).prints("2\n").is_silent()
         *said, end = ask(w, "call", "talk", "count", "n=1", "--stream", "--json").exits(0).objects()
         check("".join(line["delta"] for line in said) == "line 1\n\x1b[2J\n", said)
         check({line["stream"] for line in said} == {"stdout"}, said)
@@ -458,7 +458,7 @@ def what_a_tool_says_while_it_runs_is_shown(w):
 @scenario
 def a_token_goes_into_a_new_file_that_only_its_owner_reads(w):
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci", umask=0) \
-        .exits(0).says("").complains("'ci.token'", "only you can read it")
+        .exits(0).prints("").complains("'ci.token'", "only you can read it")
     check(os.stat(w.path("ci.token")).st_mode & 0o777 == 0o600, os.stat(w.path("ci.token")))
     with open(w.path("ci.token"), encoding="utf-8") as file:
         token = file.read()
@@ -467,7 +467,7 @@ def a_token_goes_into_a_new_file_that_only_its_owner_reads(w):
         hashes = file.read()
 
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci") \
-        .exits(2).says("").complains("'ci.token' is there already", "E_FILE")
+        .exits(2).prints("").complains("'ci.token' is there already", "E_FILE")
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "nowhere/x", "ci").exits(2) \
         .complains("'nowhere/x' cannot be written")
     w.pegboard("token", "new", "--token-file", "tokens", "--out", "new.token", "two words").exits(2)
@@ -496,7 +496,7 @@ def tokens_are_listed_and_revoked(w):
         ["ops", "yes", listed[3]["sha256"][:12]]], lines)
     w.pegboard("token", "revoke", *file, "nobody").exits(1).complains("no token of 'nobody'")
     w.pegboard("token", "revoke", *file, "--hash", listed[1]["sha256"][:12], "ci").exits(0) \
-        .says("ci: 1 token revoked\n").complains("SIGHUP")
+        .prints("ci: 1 token revoked\n").complains("SIGHUP")
     w.pegboard("token", "revoke", *file, "bob").exits(0)
     left = json.loads(w.pegboard("token", "list", *file, "--json").exits(0).stdout)["tokens"]
     check([t["sha256"] for t in left] == [listed[2]["sha256"], listed[3]["sha256"]], left)
@@ -522,7 +522,7 @@ def an_operator_unregisters_what_another_registered_and_others_do_not(w):
         ask(w, "status", "--token", "ci.token").exits(1).complains("token new --admin")
         ask(w, "unregister", "--token", "ops.token", "weather").exits(1)
         ask(w, "unregister", "--operator", "--token", "ops.token", "weather").exits(0) \
-            .says("weather: unregistered\n")
+            .prints("weather: unregistered\n")
         ask(w, "list", "--token", "ci.token").exits(0).mentions("there are no toolsets yet")
         ask(w, "unregister", "--operator", "--token", "ops.token", "weather").exits(1) \
             .complains("not_found")
@@ -541,11 +541,11 @@ def files_of_at_most(n_bytes):
 def a_token_that_cannot_be_written_is_not_let_in_and_leaves_no_file(w):
     new = ("token", "new", "--token-file", "tokens", "--out", "ci.token", "ci")
     for n_bytes in (0, 20):  # nothing of it, a part of it
-        w.pegboard(*new, preexec_fn=files_of_at_most(n_bytes)).exits(2).says("") \
+        w.pegboard(*new, preexec_fn=files_of_at_most(n_bytes)).exits(2).prints("") \
             .complains("'ci.token' cannot be written", "E_FILE")
         check(os.listdir(w.directory) == [], os.listdir(w.directory))
     # Room for the token, and not for its hash.
-    w.pegboard(*new, preexec_fn=files_of_at_most(60)).exits(2).says("") \
+    w.pegboard(*new, preexec_fn=files_of_at_most(60)).exits(2).prints("") \
         .complains("'tokens' cannot be written", "E_TOKEN_FILE")
     check(os.listdir(w.directory) == ["tokens"], os.listdir(w.directory))
     check(os.stat(w.path("tokens")).st_size == 0, "a token that nobody has was added")
@@ -563,8 +563,8 @@ def a_token_that_cannot_be_printed_is_not_let_in(w):
             "the token of 'bob' could not be shown, and is not valid", "No space left on device")
     check("only time" not in ran.stderr, ran)
     # What is wrong with the file is found before anything is printed.
-    w.pegboard(*new, "two words").exits(2).says("").complains("E_TOKEN_NAME")
-    w.pegboard("token", "new", "--token-file", "no/where", "bob").exits(2).says("")
+    w.pegboard(*new, "two words").exits(2).prints("").complains("E_TOKEN_NAME")
+    w.pegboard("token", "new", "--token-file", "no/where", "bob").exits(2).prints("")
     with open(w.path("tokens"), encoding="utf-8") as file:
         check(file.read() == hashes, "a token that nobody has was added")
 
@@ -577,7 +577,7 @@ def a_token_opens_a_gateway_and_sighup_reads_new_ones(w):
     check(stat.S_IMODE(os.stat(w.path("tokens")).st_mode) == 0o600, "for its owner alone")
     w.write("ci.token", first.stdout)
     with gateway(w, "--token-file", w.path("tokens")) as serving:
-        ask(w, "list").exits(3).says("").complains("unauthenticated")
+        ask(w, "list").exits(3).prints("").complains("unauthenticated")
         ask(w, "list", "--token", "ci.token").exits(0)
         ask(w, "list", env={"PEGBOARD_TOKEN": first.stdout.strip()}).exits(0)
         ask(w, "list", env={"PEGBOARD_TOKEN": "peg_" + "x" * 43}).exits(3)
@@ -610,7 +610,7 @@ def closed_standard_streams_are_no_hindrance(w):
 
 
 @scenario
-def a_toolset_belongs_to_who_registered_it(w):
+def a_toolset_belongs_to_its_registrant(w):
     tokens = {name: w.pegboard("token", "new", "--token-file", "tokens", name).exits(0).stdout.strip()
               for name in ("ours", "theirs")}
     w.write("weather.yaml", MANIFEST)
@@ -629,7 +629,7 @@ def a_toolset_belongs_to_who_registered_it(w):
 
 @scenario
 def a_token_needs_a_name_that_can_be_kept(w):
-    w.pegboard("token", "new", "--token-file", "tokens", "two words").exits(2).says("") \
+    w.pegboard("token", "new", "--token-file", "tokens", "two words").exits(2).prints("") \
         .complains("E_TOKEN_NAME")
     check(not os.path.exists(w.path("tokens")), "no file")
 

@@ -35,7 +35,7 @@ def listener(answer):
 
 
 @scenario
-def where_nobody_listens_a_gateway_can_be_started_or_another_be_named(w):
+def a_refused_connection_suggests_to_start_a_gateway_or_name_another(w):
     ran = w.pegboard("list", "--registry", NOWHERE).exits(3).complains(
         f"pegboard: no gateway answers at {NOWHERE}: connection refused; start one with `pegboard "
         "serve`, or name another with --registry or PEGBOARD_REGISTRY (")
@@ -47,7 +47,7 @@ def where_nobody_listens_a_gateway_can_be_started_or_another_be_named(w):
 
 
 @scenario
-def who_ends_the_connection_at_once_may_speak_tls(w):
+def a_server_that_ends_the_connection_at_once_may_speak_tls(w):
     with gateway(w, *make_certificate(w)):
         ask(w, "list").exits(3).complains(
             f"something listens at {w.at}, but ended the connection at once: if it speaks TLS, add "
@@ -57,7 +57,7 @@ def who_ends_the_connection_at_once_may_speak_tls(w):
 
 
 @scenario
-def who_speaks_no_tls_is_told_from_nobody(w):
+def a_server_without_tls_differs_from_a_missing_one(w):
     with gateway(w):
         ask(w, "list", "--tls").exits(3).complains(f"{w.at} does not speak TLS: leave out --tls (")
         make_certificate(w)
@@ -75,7 +75,7 @@ def a_certificate_that_is_not_accepted_says_which_option_helps(w):
 
 
 @scenario
-def who_speaks_something_else_is_no_gateway(w):
+def a_server_of_another_protocol_is_no_gateway(w):
     def speak_http1(connection):
         connection.recv(9)  # what was not read would end it with a reset
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
@@ -106,11 +106,11 @@ def a_port_without_a_host_is_one_of_this_machine(w):
 
 
 @scenario
-def a_watch_ends_where_it_is_not_known_and_waits_where_nobody_is(w):
+def a_watch_ends_when_refused_and_waits_for_a_missing_gateway(w):
     w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
     with gateway(w, "--token-file", w.path("tokens")):
         for env in ({}, {"PEGBOARD_TOKEN": "peg_" + "x" * 43}):
-            ask(w, "watch", env=env).exits(3).says("").complains("(unauthenticated)")
+            ask(w, "watch", env=env).exits(3).prints("").complains("(unauthenticated)")
     with running(w, "watch", "--registry", NOWHERE) as watching:
         watching.line_with("lost", f"no gateway answers at {NOWHERE}", "; waiting for it")
         check(watching.end() == 0, "it was stopped")
@@ -142,14 +142,14 @@ def a_redis_is_left_out_by_the_option_that_named_it(w):
 
 
 @scenario
-def an_address_that_is_a_name_is_not_said_to_be_reached(w):
+def an_address_that_is_a_name_is_not_reported_as_reached(w):
     for more in ([], ["--insecure"]):
         w.pegboard("serve", "--store", "memory", "--addr", "nohost.invalid:1", *more).exits(2).complains(
             "'nohost.invalid' is a name: listen on an address, such as 127.0.0.1:1 or :1 (E_LISTEN)")
 
 
 @scenario
-def a_file_in_the_way_of_a_socket_is_told_and_stays(w):
+def a_file_in_the_way_of_a_socket_is_reported_and_stays(w):
     w.write("notes", "mine")
     w.pegboard("serve", "--store", "memory", "--addr", "unix:notes").exits(2).complains(
         "cannot listen on unix:notes: what is there is not a socket",
@@ -207,7 +207,7 @@ def a_path_of_no_use_says_what_would_be(w):
         "the token file 'nope' cannot be read: ", "; see pegboard-token(1)")
 
 
-def be_nobody():
+def drop_privileges():
     """For a child: root may write everywhere."""
     if os.geteuid() == 0:
         os.setgid(65534)
@@ -224,12 +224,12 @@ def a_folder_that_cannot_be_written_to_says_what_to_do(w):
     os.mkdir(w.path("closed"), 0o555)
     os.chmod(w.directory, 0o755)
     with contextlib.suppress(subprocess.SubprocessError, PermissionError):  # the command is not theirs
-        w.pegboard("--version", preexec_fn=be_nobody).exits(0)
+        w.pegboard("--version", preexec_fn=drop_privileges).exits(0)
         w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", "closed",
-                   preexec_fn=be_nobody).exits(2).complains(
+                   preexec_fn=drop_privileges).exits(2).complains(
             "the folder 'closed' for the store", "Permission denied", *words)
         w.pegboard("serve", "--store", "memory", "--addr", "unix:closed/s",
-                   preexec_fn=be_nobody).exits(2).complains(
+                   preexec_fn=drop_privileges).exits(2).complains(
             "(EACCES); let the user that runs this write to its folder, or choose another path")
 
 
@@ -272,7 +272,7 @@ def an_at_reads_a_file_unless_it_is_doubled(w):
 
 
 @scenario
-def a_file_that_is_too_large_is_told_without_an_option_that_is_not_there(w):
+def a_file_that_is_too_large_names_no_missing_option(w):
     with open(w.path("huge.json"), "wb") as file:
         file.truncate(3 << 30)  # a hole: nothing of it is read
     with gateway(w), provided(w):
@@ -290,11 +290,11 @@ def a_value_that_does_not_fit_is_exit_status_1_however_it_was_given(w):
     with gateway(w), provided(w):
         for words in (["days=abc"], ["days:=\"abc\""], ["--args", '{"city":"x","days":"abc"}']):
             given = words if words[0] == "--args" else ["city=x", *words]
-            ask(w, "call", "weather", "echo", *given).exits(1).says("").complains(
+            ask(w, "call", "weather", "echo", *given).exits(1).prints("").complains(
                 "days", "integer", "(validation_error)")
         for words in (["days"], ["days:={"], ["days=@missing"], ["--args", "{"],
                       ["--args", "@missing"]):
-            ask(w, "call", "weather", "echo", *words).exits(2).says("")
+            ask(w, "call", "weather", "echo", *words).exits(2).prints("")
 
 
 # ---- what became of a call that was not made ---------------------------------------------
@@ -332,7 +332,7 @@ def every_refusal_is_an_envelope_with_a_name_of_the_wire(w):
 
 
 @scenario
-def who_is_not_known_is_told_which_option_helps(w):
+def an_unauthenticated_caller_reads_which_option_helps(w):
     w.pegboard("token", "new", "--token-file", "tokens", "ci").exits(0)
     with gateway(w, "--token-file", w.path("tokens")):
         ask(w, "list").exits(3).complains("(--token FILE or PEGBOARD_TOKEN) (unauthenticated)")
@@ -406,14 +406,14 @@ tools:
 
 
 @scenario
-def a_tool_that_was_ended_halfway_is_exit_status_4_whoever_ended_it(w):
+def a_tool_that_was_ended_halfway_is_always_exit_status_4(w):
     w.write("slow.yaml", SLOW)
     with gateway(w), running(w, "provide", "slow.yaml", "--registry", w.at,
                              stderr=subprocess.DEVNULL):
         until(w, lambda a: a["health"]["state"] == "healthy", "get", "slow")
         # Provider and gateway each see that time is over: either may be first.
         for tool, words in (("short", "part of its effect"), ("again", "again is harmless")):
-            ran = ask(w, "call", "slow", tool).exits(4).says("")
+            ran = ask(w, "call", "slow", tool).exits(4).prints("")
             check("outcome unknown" in ran.stderr
                   or f"slow {tool} ran for its whole 3 s and was ended; " in ran.stderr
                   and words in ran.stderr, ran)
@@ -425,7 +425,7 @@ def a_tool_that_was_ended_halfway_is_exit_status_4_whoever_ended_it(w):
 
 
 @scenario
-def sockets_that_were_handed_over_need_somebody_to_be_asked_and_have_no_address(w):
+def inherited_sockets_need_authentication_and_have_no_address(w):
     def serve(server, *arguments):
         hand_over = f'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@" 3<&{server.fileno()}'
         return running(w, "-c", hand_over, w.executable, "serve", "--addr", "systemd", "--store",
@@ -460,7 +460,7 @@ def a_log_that_cannot_be_opened_again_keeps_no_token_in_force(w):
 
 
 @scenario
-def a_disk_that_takes_no_more_is_told_in_the_log(w):
+def a_disk_that_takes_no_more_is_reported_in_the_log(w):
     schema = {"type": "object", "description": "d" * 3000}
     tools = [{"name": f"t{i}", "description": "d", "input_schema": schema, "command": ["true"]}
              for i in range(40)]

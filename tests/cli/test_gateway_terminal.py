@@ -87,7 +87,7 @@ def the_status_is_drawn_until_q(w):
 
 
 @scenario
-def what_is_wrong_from_the_start_is_said_without_a_screen(w):
+def an_error_at_the_start_is_reported_without_a_screen(w):
     terminal = status(w, NOWHERE)
     check(terminal.ends() == 3 and OPENS not in terminal.seen, terminal.seen)
     check(f"no gateway answers at {NOWHERE}: " in terminal.complaints()
@@ -100,7 +100,7 @@ def what_is_wrong_from_the_start_is_said_without_a_screen(w):
 
 
 @scenario
-def a_gateway_that_goes_away_is_waited_for_and_told_of_at_the_end(w):
+def a_gateway_that_goes_away_is_awaited_and_reported_at_the_end(w):
     with gateway(w) as serving:
         terminal = status(w, w.at)
         terminal.shows(b"q ends this")

@@ -31,7 +31,7 @@ static peg_status read_into(const char *path, size_t max, struct peg__buf *text,
 
 /* ---- names ---------------------------------------------------------------------- */
 
-TEST(the_extension_tells_the_syntax)
+TEST(the_extension_decides_the_syntax)
 {
     CHECK_INT(cli_syntax_of("a.json"), CLI_SYNTAX_JSON);
     CHECK_INT(cli_syntax_of("a.yaml"), CLI_SYNTAX_YAML);
@@ -76,7 +76,7 @@ TEST(a_file_whose_size_is_unknown_is_bounded_too)
     peg__buf_free(&text);
 }
 
-TEST(a_missing_file_is_told)
+TEST(a_missing_file_is_reported)
 {
     struct peg__buf text;
     peg_error error;

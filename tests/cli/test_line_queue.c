@@ -87,7 +87,7 @@ static void put_many(struct world *w)
         cli_line_queue_put(w->lines, peg__strn(line, sizeof(line)));
 }
 
-TEST(lines_that_nobody_reads_hold_nobody_up)
+TEST(lines_that_are_not_read_block_no_writer)
 {
     struct world w;
 
@@ -126,7 +126,7 @@ static void terminal_open(struct world *w)
     put_in_place(w, reading_end, writing_end);
 }
 
-TEST(a_terminal_that_nobody_reads_holds_nobody_up)
+TEST(a_terminal_that_is_not_read_blocks_no_writer)
 {
     struct world w;
     int status;
@@ -144,7 +144,7 @@ TEST(a_terminal_that_nobody_reads_holds_nobody_up)
     close(w.unread);
 }
 
-TEST(lines_that_were_dropped_are_told_when_there_is_room)
+TEST(dropped_lines_are_counted_when_there_is_capacity)
 {
     struct world w;
 

@@ -33,7 +33,7 @@ def manager(address):
         told.socket.close()
 
 
-def serve_tells_its_states(w, address, name):
+def serve_reports_its_states(w, address, name):
     with manager(address) as told, gateway(w, env={"NOTIFY_SOCKET": name}) as serving:
         told.receives("READY=1")
         serving.send(signal.SIGHUP)
@@ -45,14 +45,14 @@ def serve_tells_its_states(w, address, name):
 
 
 @scenario
-def serve_tells_a_manager_at_a_path(w):
-    serve_tells_its_states(w, w.path("notify"), w.path("notify"))
+def serve_reports_a_manager_at_a_path(w):
+    serve_reports_its_states(w, w.path("notify"), w.path("notify"))
 
 
 @scenario
-def serve_tells_a_manager_that_has_no_file(w):
+def serve_reports_a_manager_that_has_no_file(w):
     name = "pegboard-test-" + w.path("")[-12:].strip("/")
-    serve_tells_its_states(w, "\0" + name, "@" + name)
+    serve_reports_its_states(w, "\0" + name, "@" + name)
 
 
 @scenario

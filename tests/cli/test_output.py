@@ -61,7 +61,7 @@ def json_output_is_one_object_an_instance(w):
 
 
 @scenario
-def json_output_tells_lines_and_what_was_unusable(w):
+def json_output_reports_lines_and_what_was_unusable(w):
     with_files(w)
     ran = w.pegboard("validate", "--json", "schema.json", "calls.jsonl", "none.json").exits(2)
     seen = [(o["file"], o["line"], o["verdict"]) for o in ran.objects()]
@@ -74,7 +74,7 @@ def json_output_tells_lines_and_what_was_unusable(w):
 
 
 @scenario
-def json_output_tells_an_unusable_schema(w):
+def json_output_reports_an_unusable_schema(w):
     with_files(w)
     w.write("schema.json", {"properties": {"days": {"maximum": "14"}}})
     ran = w.pegboard("validate", "--json", "schema.json", "good.json").exits(2)
@@ -97,9 +97,9 @@ def a_file_name_that_is_no_utf8_still_gives_json(w):
 @scenario
 def quiet_prints_no_verdict_but_still_complains(w):
     with_files(w)
-    w.pegboard("validate", "-q", "schema.json", "good.json").exits(0).says("").is_silent()
-    w.pegboard("validate", "--quiet", "schema.json", "bad.json").exits(1).says("").is_silent()
-    ran = w.pegboard("validate", "-q", "--json", "schema.json", "none.json").exits(2).says("")
+    w.pegboard("validate", "-q", "schema.json", "good.json").exits(0).prints("").is_silent()
+    w.pegboard("validate", "--quiet", "schema.json", "bad.json").exits(1).prints("").is_silent()
+    ran = w.pegboard("validate", "-q", "--json", "schema.json", "none.json").exits(2).prints("")
     ran.complains("none.json: unusable: ")
 
 
@@ -205,7 +205,7 @@ def what_could_not_be_written_keeps_its_reason_and_the_exit_status(w):
 
 
 @scenario
-def a_reader_who_has_seen_enough_ends_the_command_without_a_word(w):
+def a_reader_that_has_seen_enough_ends_the_command_silently(w):
     with_files(w)
     pipe = closed_pipe()
     w.pegboard("validate", "schema.json", "good.json", stdout=pipe).exits(-signal.SIGPIPE).is_silent()

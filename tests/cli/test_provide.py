@@ -136,7 +136,7 @@ def let_go(w):
 @scenario
 def a_manifest_is_checked_without_a_gateway(w):
     prepare(w)
-    w.pegboard("provide", "--check", "tools.yaml").exits(0).says(
+    w.pegboard("provide", "--check", "tools.yaml").exits(0).prints(
         "toolset local 1.0.0: 3 tools\n  echo  Says what it was told. (timeout 30s by default)\n"
         "  hold  Goes on when it is let. (timeout 1m0s)\n"
         "  fail  Fails. (timeout 30s by default)\n").is_silent()
@@ -160,7 +160,7 @@ tools:
 
 
 @scenario
-def a_mistake_in_a_manifest_is_told_with_its_place(w):
+def a_mistake_in_a_manifest_is_reported_with_its_place(w):
     w.write("tools.yaml", MANIFEST.replace("command: [cat]", "comand: [cat]"))
     w.pegboard("provide", "tools.yaml").exits(2).complains(
         "tools.yaml:8:5: ", "'comand'", "did you mean 'command'?")
@@ -176,7 +176,7 @@ def commands_answer_calls_through_the_gateway_and_nothing_of_them_is_logged(w):
     with processes() as start:
         serve(start, w)
         provider = provide(start, w)
-        call(w, "echo", "text=secret words").exits(0).says('{"text":"secret words"}\n')
+        call(w, "echo", "text=secret words").exits(0).prints('{"text":"secret words"}\n')
         call(w, "echo", "text:=1").exits(1).complains("validation_error")
         call(w, "fail").exits(1).complains("broken", "E_COMMAND_EXIT")
         provider.awaits("code=E_COMMAND_EXIT")
@@ -210,7 +210,7 @@ def awaits_all(process, *words):
 
 
 @scenario
-def what_a_command_says_is_heard_before_it_ends(w):
+def output_of_a_command_arrives_before_it_ends(w):
     w.write("tools.yaml", TALKER)
     os.mkfifo(w.path("go"))
     address = f"unix:{w.path('s')}"
@@ -240,7 +240,7 @@ def what_a_command_says_is_heard_before_it_ends(w):
 
 
 @scenario
-def a_command_that_says_more_than_is_taken_is_not_held_up(w):
+def a_command_that_writes_more_than_is_read_is_not_blocked(w):
     """Nobody reads what the caller prints: the command ends all the same."""
     w.write("tools.yaml", """\
 toolset: local
@@ -281,9 +281,9 @@ def stopping_finishes_what_runs(w):
 
 
 @scenario
-def nobody_waits_for_who_does_not_read_what_it_says(w):
+def a_provider_does_not_wait_for_readers_of_its_log(w):
     def echoes(i):
-        call(w, "echo", f"text={i}").exits(0).says(f'{{"text":"{i}"}}\n')
+        call(w, "echo", f"text={i}").exits(0).prints(f'{{"text":"{i}"}}\n')
 
     prepare(w)
     unread, said = os.pipe()
@@ -367,7 +367,7 @@ tools:
 
 
 @scenario
-def calls_that_are_given_up_are_told_in_words_of_the_command(w):
+def abandoned_calls_are_reported_with_the_option_that_helps(w):
     w.write("tools.yaml", """\
 toolset: local
 tools:
@@ -425,7 +425,7 @@ def a_manifest_is_read_again_at_sighup(w):
         check("toolset=local" in line and "tools=2" in line, line)
         while call(w, "more").status:  # until the gateway has heard of it
             provider.awaits("event=offered")
-        call(w, "echo", "text=x").exits(0).says('"other\\n"\n')
+        call(w, "echo", "text=x").exits(0).prints('"other\\n"\n')
         call(w, "fail").exits(1).complains("(not_found)")
         got = w.pegboard("get", "--registry", f"unix:{w.path('s')}", "local").exits(0)
         got.mentions("local 2.0.0", "Other tools", "later")
@@ -480,7 +480,7 @@ def a_provider_comes_back_when_its_gateway_does(w):
         provider.awaits("event=lost")
         serve(start, w)
         provider.awaits("event=attached")
-        call(w, "echo", "text=after").exits(0).says('{"text":"after"}\n')
+        call(w, "echo", "text=after").exits(0).prints('{"text":"after"}\n')
         provider.signal(signal.SIGINT)
         provider.ends(0)
 
@@ -497,7 +497,7 @@ def a_provider_without_the_right_token_is_refused(w):
 
 
 @scenario
-def a_token_file_that_cannot_be_read_is_told_at_once(w):
+def a_token_file_that_cannot_be_read_is_reported_at_once(w):
     prepare(w)
     w.pegboard("provide", "tools.yaml", "--registry", f"unix:{w.path('s')}", "--token",
                w.path("missing")).exits(2) \
@@ -512,7 +512,7 @@ def the_example_of_the_library_does_the_same_in_c(w):
         provider = start(w, address, executable=os.path.abspath(sys.argv[2]))
         provider.awaits(f"texts is offered at {address}")
         w.pegboard("call", "--registry", address, "texts", "measure", "text=a few words") \
-            .exits(0).says('"11 bytes for local"\n')
+            .exits(0).prints('"11 bytes for local"\n')
         w.pegboard("call", "--stream", "--registry", address, "texts", "measure", "text=a") \
             .exits(0).mentions('"1 bytes for local"')
         provider.signal(signal.SIGTERM)

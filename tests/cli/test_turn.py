@@ -68,7 +68,7 @@ def on_terminal(w, *arguments, width=80, env=None):
 @scenario
 def a_turn_is_shown_block_by_block(w):
     w.write("turn.json", TURN)
-    show(w, "turn.json").exits(0).is_silent().says(TRANSCRIPT)
+    show(w, "turn.json").exits(0).is_silent().prints(TRANSCRIPT)
 
 
 @scenario
@@ -100,7 +100,7 @@ def standard_input_and_several_files_are_shown(w):
 @scenario
 def the_form_of_geppetto_is_shown_alike(w):
     w.write("ref.yaml", REFERENCE)
-    show(w, "ref.yaml").exits(0).is_silent().says("""\
+    show(w, "ref.yaml").exits(0).is_silent().prints("""\
 turn t-9 (ref.yaml)
   session  s-4
   blocks   4
@@ -125,7 +125,7 @@ turn t-9 (ref.yaml)
 @scenario
 def a_fixture_that_wraps_a_turn_is_unwrapped(w):
     w.write("turn.json", {"version": 1, "turn": TURN, "followups": []})
-    show(w, "turn.json").exits(0).says(TRANSCRIPT)
+    show(w, "turn.json").exits(0).prints(TRANSCRIPT)
 
 
 @scenario
@@ -139,7 +139,7 @@ def calls_without_a_result_are_marked(w):
 
 
 @scenario
-def failures_and_results_of_no_call_are_told(w):
+def failures_and_results_of_no_call_are_reported(w):
     w.write("t.json", turn(call("c1"), result("c1", error="too slow", code="E_TOOL_TIMEOUT"),
                            result("c9", result="x")))
     show(w, "t.json").exits(0).mentions("2 result t  c1  E_TOOL_TIMEOUT\n  too slow\n",
@@ -147,7 +147,7 @@ def failures_and_results_of_no_call_are_told(w):
 
 
 @scenario
-def artifacts_tell_kind_and_length_and_show_their_words(w):
+def artifacts_show_kind_length_and_text(w):
     missing = {"kind": "text", "ref": {"sha256": "0" * 64, "bytes": 12345}}
     w.write("t.json", turn(
         call("c1"), result("c1", artifact={"kind": "json", "text": '{"n":3}'}),
@@ -160,7 +160,7 @@ def artifacts_tell_kind_and_length_and_show_their_words(w):
 
 
 @scenario
-def media_are_told_in_a_line_each(w):
+def media_are_shown_in_a_line_each(w):
     media = [{"id": "m1", "kind": "image", "media_type": "image/png", "filename": "a\x1b.png",
               "trust_tier": "first-party", "modality_hazard": "opaque-perceptual", "base64": "AAEC"},
              {"id": "m2", "kind": "document", "media_type": "application/pdf", "filename": "b.pdf",
@@ -207,7 +207,7 @@ def kinds_and_the_last_blocks_can_be_chosen(w):
 
 
 @scenario
-def blocks_that_nobody_knows_are_shown_as_they_are(w):
+def unknown_blocks_are_shown_as_they_are(w):
     w.write("t.json", turn({"kind": "memory", "payload": {"facts": [1, 2]}},
                            {"kind": "reasoning", "payload": {"encrypted_content": "xyz"}}))
     show(w, "t.json").exits(0).mentions('1 other memory  third-party-public\n  {"facts":[1,2]}\n',
@@ -315,8 +315,8 @@ def the_default_is_the_other_format(w):
     w.write("turn.yaml", yaml)
     text = convert(w, "turn.yaml").exits(0).is_silent().stdout
     check(text == json.dumps(TURN, separators=(",", ":")) + "\n", text)
-    convert(w, "-", stdin=yaml).exits(0).says(text)
-    convert(w, "-", stdin=text).exits(0).says(yaml)
+    convert(w, "-", stdin=yaml).exits(0).prints(text)
+    convert(w, "-", stdin=text).exits(0).prints(yaml)
 
 
 @scenario
@@ -326,13 +326,13 @@ def converting_twice_gives_the_same_bytes(w):
         for form in ("json", "yaml"):
             once = convert(w, "--to", form, name).exits(0).stdout
             w.write("once." + form, once)
-            convert(w, "--to", form, "once." + form).exits(0).says(once)
-    convert(w, "--to", "json", "once.yaml").exits(0).says(
+            convert(w, "--to", form, "once." + form).exits(0).prints(once)
+    convert(w, "--to", "json", "once.yaml").exits(0).prints(
         convert(w, "--to", "json", "turn.json").stdout)
 
 
 @scenario
-def what_nobody_knows_survives_both_ways(w):
+def unknown_members_survive_both_ways(w):
     w.write("ref.yaml", REFERENCE)
     w.write("a.json", convert(w, "ref.yaml").exits(0).stdout)
     w.write("b.yaml", convert(w, "a.json").exits(0).stdout)
@@ -382,9 +382,9 @@ def bytes_beside_the_file_can_be_written_into_it(w):
 @scenario
 def the_output_takes_its_format_from_its_name(w):
     w.write("turn.json", TURN)
-    convert(w, "-o", "out.yaml", "turn.json").exits(0).says("").is_silent()
-    convert(w, "--output", "out.json", "turn.json").exits(0).says("")
-    convert(w, "-o", "out", "turn.json").exits(0).says("")
+    convert(w, "-o", "out.yaml", "turn.json").exits(0).prints("").is_silent()
+    convert(w, "--output", "out.json", "turn.json").exits(0).prints("")
+    convert(w, "-o", "out", "turn.json").exits(0).prints("")
     with open(w.path("out.json"), encoding="utf-8") as file:
         check(json.load(file) == TURN, "JSON")
     with open(w.path("out.yaml"), encoding="utf-8") as file, open(w.path("out"), encoding="utf-8") as o:
@@ -425,7 +425,7 @@ def a_full_disk_is_not_taken_for_an_answer(w):
 
 
 @scenario
-def what_cannot_be_used_is_told_with_its_place_and_the_rest_is_shown(w):
+def what_cannot_be_used_is_reported_with_its_place_and_the_rest_is_shown(w):
     w.write("good.json", TURN)
     w.write("broken.json", '{\n "blocks": [}')
     w.write("wrong.yaml", "id: t\nblocks:\n  - kind: user\n    payload: {text: [1]}\n")
@@ -457,7 +457,7 @@ def hostile_files_end_in_one_complaint(w):
     ):
         w.write(name, content)
         for command in ("show", "convert", "validate"):
-            ran = w.pegboard("turn", command, name).exits(2).says("")
+            ran = w.pegboard("turn", command, name).exits(2).prints("")
             check(ran.stderr.count("\n") == 1 and ran.stderr.startswith(name + ":"), ran)
 
 
@@ -471,7 +471,7 @@ def a_long_turn_is_shown_quickly(w):
 
 
 @scenario
-def wrong_use_is_told_in_one_sentence(w):
+def wrong_use_is_reported_in_one_sentence(w):
     w.write("t.json", TURN)
     for arguments, words in (
         (["show"], "at least one file is needed; see `pegboard turn show --help`"),
@@ -488,7 +488,7 @@ def wrong_use_is_told_in_one_sentence(w):
         (["validate"], "at least one file is needed"),
         (["validate", "-", "-"], "standard input can be read only once"),
     ):
-        ran = w.pegboard("turn", *arguments).exits(2).says("").complains(words, "`pegboard turn ")
+        ran = w.pegboard("turn", *arguments).exits(2).prints("").complains(words, "`pegboard turn ")
         check(ran.stderr.count("\n") == 1, ran)
 
 

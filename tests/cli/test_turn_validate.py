@@ -26,9 +26,9 @@ def findings(w, content, *options, name="t.json"):
 @scenario
 def a_turn_without_a_fault_is_valid(w):
     w.write("turn.json", TURN)
-    validate(w, "turn.json", EXAMPLE).exits(0).is_silent().says(
+    validate(w, "turn.json", EXAMPLE).exits(0).is_silent().prints(
         f"turn.json: valid\n{EXAMPLE}: valid\n")
-    validate(w, "--strict", "-", stdin="blocks: []\n").exits(0).says("<stdin>: valid\n")
+    validate(w, "--strict", "-", stdin="blocks: []\n").exits(0).prints("<stdin>: valid\n")
 
 
 @scenario
@@ -44,7 +44,7 @@ def what_is_no_turn_is_invalid_with_its_place(w):
 def what_is_neither_json_nor_yaml_is_unusable(w):
     w.write("t.json", TURN)
     w.write("broken.json", '{"blocks": [}')
-    ran = validate(w, "broken.json", "none.json", "t.json").exits(2).says("t.json: valid\n")
+    ran = validate(w, "broken.json", "none.json", "t.json").exits(2).prints("t.json: valid\n")
     ran.complains("broken.json:1:13: unusable: ", "(E_JSON_SYNTAX)\n",
                   "none.json: unusable: cannot be opened")
 
@@ -53,9 +53,9 @@ def what_is_neither_json_nor_yaml_is_unusable(w):
 def quiet_prints_no_verdict_but_still_complains(w):
     w.write("t.json", TURN)
     w.write("list.json", "[]")
-    validate(w, "-q", "t.json").exits(0).says("").is_silent()
-    validate(w, "--quiet", "list.json", "t.json").exits(1).says("").is_silent()
-    validate(w, "-q", "--json", "none.json").exits(2).says("").complains("none.json: unusable: ")
+    validate(w, "-q", "t.json").exits(0).prints("").is_silent()
+    validate(w, "--quiet", "list.json", "t.json").exits(1).prints("").is_silent()
+    validate(w, "-q", "--json", "none.json").exits(2).prints("").complains("none.json: unusable: ")
 
 
 @scenario
@@ -104,7 +104,7 @@ def results_without_calls_are_errors(w):
 
 
 @scenario
-def what_comes_twice_is_told(w):
+def duplicates_are_reported(w):
     blocks = [call("c1"), result("c1", result="x"), result("c1", result="y")]
     check(findings(w, turn(*blocks)) == [("warning", "E_RESULT_TAKEN", "/blocks/2")], "results")
     blocks = [call("c1"), {**call("c1"), "id": "other"}, result("c1", result="x"),
@@ -151,7 +151,7 @@ def definitions_and_settings_that_are_none_are_errors(w):
 
 
 @scenario
-def keys_that_are_none_older_or_of_another_version_are_told(w):
+def keys_that_are_none_older_or_of_another_version_are_reported(w):
     found = findings(w, turn(
         {**user("x"), "metadata": {"No Key": 1, "geppetto.middleware@v1": "m"}},
         metadata={"geppetto.session_id@v1": "s", "pegboard.inference_id@v2": "i", "app.own@v3": 1},
@@ -178,7 +178,7 @@ def values_of_our_keys_are_checked(w):
 
 
 @scenario
-def bytes_that_are_elsewhere_are_told(w):
+def bytes_that_are_elsewhere_are_reported(w):
     ref = {"sha256": "0" * 64, "bytes": 12345}
     blocks = [call("c1"), result("c1", artifact={"kind": "json", "ref": ref})]
     check(findings(w, turn(*blocks)) == [("warning", "E_REFERENCE_MISSING", "/blocks/1")], "nowhere")
@@ -201,7 +201,7 @@ def bytes_beside_the_file_are_compared_with_their_digest(w):
 
 
 @scenario
-def what_nobody_knows_is_a_warning(w):
+def an_unknown_member_is_a_warning(w):
     for content, where in ((turn(more=1), "/more"),
                            (turn({"kind": "memory", "payload": {}}), "/blocks/0/kind"),
                            (turn(user("x", colour="red")), "/blocks/0/colour")):
@@ -211,7 +211,7 @@ def what_nobody_knows_is_a_warning(w):
 @scenario
 def a_note_says_what_rewriting_changes(w):
     w.write("t.json", turn(*TURN["blocks"][:3], {"kind": "llm_text", "payload": {"text": "x"}}))
-    validate(w, "t.json").exits(0).says(
+    validate(w, "t.json").exits(0).prints(
         "t.json: valid\n  note: re-writing changes more than the layout, first at /blocks/3\n")
     for form in ("json", "yaml"):
         w.pegboard("turn", "convert", "--to", form, "-o", "out." + form, "t.json").exits(0)
@@ -238,7 +238,7 @@ def places_in_a_wrapped_turn_are_places_of_the_file(w):
 
 
 @scenario
-def no_more_than_32_findings_are_told(w):
+def no_more_than_32_findings_are_reported(w):
     w.write("t.json", turn(*[call(f"c{i}") for i in range(1000)]))
     ran = validate(w, "t.json").exits(0).mentions("t.json: valid, 1000 warnings\n", "\n  and 968 more\n")
     check(ran.stdout.count("warning: ") == 32, ran)

@@ -31,10 +31,10 @@ def options_of_help(w, command):
 @scenario
 def the_overview_is_shown_without_a_command(w):
     overview = w.pegboard().exits(0).mentions("usage: pegboard COMMAND", "  validate ").stdout
-    w.pegboard("help").exits(0).says(overview)
+    w.pegboard("help").exits(0).prints(overview)
     check([line for line in overview.splitlines() if line.endswith(":")] == [
         "run a gateway:", "offer tools:", "find and call tools:", "work on files:"], overview)
-    w.pegboard("--help").exits(0).says(overview)
+    w.pegboard("--help").exits(0).prints(overview)
 
 
 @scenario
@@ -42,16 +42,16 @@ def a_command_is_explained_in_three_ways_alike(w):
     for command in COMMANDS:
         words = command.split()
         text = w.pegboard("help", *words).exits(0).stdout
-        w.pegboard(*words, "--help").exits(0).says(text)
-        w.pegboard(*words, "nothing", "-h", "--nonsense").exits(0).says(text)
+        w.pegboard(*words, "--help").exits(0).prints(text)
+        w.pegboard(*words, "nothing", "-h", "--nonsense").exits(0).prints(text)
         check("exit status:" in text and "examples:" in text, text)
         check(max(map(len, text.splitlines())) <= 84, "the help is too wide")
 
 
 @scenario
-def the_version_is_told(w):
+def the_version_is_printed(w):
     version = re.search(r"version: '([^']+)'", read(ROOT, "meson.build"))[1]
-    w.pegboard("--version").exits(0).says(f"pegboard {version}\n")
+    w.pegboard("--version").exits(0).prints(f"pegboard {version}\n")
 
 
 @scenario
@@ -140,7 +140,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["validate", "--max-bytes", "99999999999999999999999", "a", "b"], "should be a size"),
         (["validate", "--max-depth", "5000", "a", "b"], "--max-depth is '5000', but should be"),
     ):
-        ran = w.pegboard(*arguments).exits(2).says("").complains(words, "`pegboard ")
+        ran = w.pegboard(*arguments).exits(2).prints("").complains(words, "`pegboard ")
         check(ran.stderr.count("\n") == 1, ran)
 
 
@@ -148,8 +148,8 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
 def options_may_stand_anywhere_and_two_dashes_end_them(w):
     w.write("s.json", {})
     w.write("--quiet", "1")
-    w.pegboard("validate", "s.json", "s.json", "--quiet").exits(0).says("")
-    w.pegboard("validate", "s.json", "--", "--quiet").exits(0).says("--quiet: valid\n")
+    w.pegboard("validate", "s.json", "s.json", "--quiet").exits(0).prints("")
+    w.pegboard("validate", "s.json", "--", "--quiet").exits(0).prints("--quiet: valid\n")
     w.pegboard("validate", "--max-bytes=1K", "s.json", "s.json").exits(0)
 
 

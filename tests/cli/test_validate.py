@@ -33,7 +33,7 @@ def with_schema(w):
 def valid_instances_exit_with_0(w):
     with_schema(w)
     ran = w.pegboard("validate", "schema.json", "good.json", "good.json")
-    ran.exits(0).says("good.json: valid\ngood.json: valid\n").is_silent()
+    ran.exits(0).prints("good.json: valid\ngood.json: valid\n").is_silent()
 
 
 @scenario
@@ -47,14 +47,14 @@ def an_invalid_instance_exits_with_1_and_is_explained(w):
 def a_member_one_edit_from_a_keyword_is_warned_of(w):
     w.write("schema.json", {"properties": {"a": {"requird": ["b"]}}, "title": "t"})
     w.write("good.json", {})
-    ran = w.pegboard("validate", "schema.json", "good.json").exits(0).says("good.json: valid\n")
+    ran = w.pegboard("validate", "schema.json", "good.json").exits(0).prints("good.json: valid\n")
     check(ran.stderr == "pegboard: schema.json: warning: at /properties/a/requird: this is no keyword "
           "and is ignored; did you mean 'required'?\n", ran.stderr)
     w.pegboard("validate", "--quiet", "schema.json", "good.json").exits(0).is_silent()
 
 
 @scenario
-def every_failure_of_an_instance_is_told(w):
+def every_failure_of_an_instance_is_reported(w):
     with_schema(w)
     w.write("bad.json", {"days": "three", "when": 1})
     ran = w.pegboard("validate", "schema.json", "bad.json").exits(1)
@@ -121,18 +121,18 @@ def a_schema_may_be_yaml(w):
 
 
 @scenario
-def a_malformed_schema_is_told_with_its_place(w):
+def a_malformed_schema_is_reported_with_its_place(w):
     with_schema(w)
     w.write("schema.json", '{"type":\n  objekt}')
-    ran = w.pegboard("validate", "schema.json", "good.json").exits(2).says("")
+    ran = w.pegboard("validate", "schema.json", "good.json").exits(2).prints("")
     ran.complains("schema.json:2:3: unusable: ", "(E_JSON_SYNTAX)")
 
 
 @scenario
-def a_wrong_schema_is_told_with_a_pointer_and_nothing_is_checked(w):
+def a_wrong_schema_is_reported_with_a_pointer_and_nothing_is_checked(w):
     with_schema(w)
     w.write("schema.json", {"properties": {"days": {"type": "integre"}}})
-    ran = w.pegboard("validate", "schema.json", "good.json").exits(2).says("")
+    ran = w.pegboard("validate", "schema.json", "good.json").exits(2).prints("")
     ran.complains("schema.json: unusable: at /properties/days", "E_SCHEMA")
 
 
@@ -275,7 +275,7 @@ def a_schema_on_standard_input_stands_in_the_current_directory(w):
 
 
 @scenario
-def a_malformed_instance_is_told_with_line_and_column(w):
+def a_malformed_instance_is_reported_with_line_and_column(w):
     with_schema(w)
     w.write("broken.json", '{\n  "city": "Oslo",\n  "days": ]\n}')
     ran = w.pegboard("validate", "schema.json", "broken.json").exits(2)
@@ -287,7 +287,7 @@ def yaml_instances_are_read_by_name_or_on_request(w):
     with_schema(w)
     w.write("good.yaml", "city: Oslo\ndays: 3\n")
     w.write("bad.yml", "city: Oslo\ndays: 30\n")
-    w.pegboard("validate", "schema.json", "good.yaml").exits(0).says("good.yaml: valid\n")
+    w.pegboard("validate", "schema.json", "good.yaml").exits(0).prints("good.yaml: valid\n")
     w.pegboard("validate", "schema.json", "bad.yml").exits(1).mentions("  /days: ")
     w.pegboard("validate", "--yaml", "schema.json", "-", stdin="city: Oslo\ndays: 3").exits(0)
     w.pegboard("validate", "--yaml", "schema.json", "-", stdin="city: [").exits(2).complains(
@@ -298,12 +298,12 @@ def yaml_instances_are_read_by_name_or_on_request(w):
 def standard_input_is_json(w):
     with_schema(w)
     ran = w.pegboard("validate", "schema.json", "-", stdin='{"city":"Oslo","days":3}')
-    ran.exits(0).says("<stdin>: valid\n")
+    ran.exits(0).prints("<stdin>: valid\n")
     w.pegboard("validate", "schema.json", "-", stdin="").exits(2).complains("<stdin>:1:1: unusable: ")
 
 
 @scenario
-def yaml_that_is_read_as_json_is_told_with_a_hint(w):
+def yaml_that_is_read_as_json_is_reported_with_a_hint(w):
     with_schema(w)
     for text in ("city: Oslo\ndays: 3\n", "---\ncity: Oslo\n", "- 1\n"):
         ran = w.pegboard("validate", "schema.json", "-", stdin=text).exits(2)
@@ -316,7 +316,7 @@ def yaml_that_is_read_as_json_is_told_with_a_hint(w):
 
 
 @scenario
-def a_byte_order_mark_is_told_with_a_hint(w):
+def a_byte_order_mark_is_reported_with_a_hint(w):
     with_schema(w)
     for name in ("mark.json", "mark.jsonl"):
         w.write(name, b"\xef\xbb\xbf{}")
@@ -358,7 +358,7 @@ def lines_are_instances_and_blank_lines_are_skipped(w):
 def a_file_of_lines_without_lines_is_valid(w):
     with_schema(w)
     w.write("empty.jsonl", "")
-    w.pegboard("validate", "schema.json", "empty.jsonl").exits(0).says("empty.jsonl: 0 of 0 valid\n")
+    w.pegboard("validate", "schema.json", "empty.jsonl").exits(0).prints("empty.jsonl: 0 of 0 valid\n")
 
 
 @scenario

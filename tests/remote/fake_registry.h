@@ -139,7 +139,7 @@ static inline void fake_refuse(struct grpc_call *call, enum wire_error error, co
 }
 
 /* What a gateway says at the end of a wait: the call goes on, or was never started. */
-static inline void fake_say_late(struct grpc_call *call, const char *id, bool is_started)
+static inline void fake_send_late(struct grpc_call *call, const char *id, bool is_started)
 {
     (void)grpc_call_add_trailer(call, peg__str("pegboard-call-id"), peg__str(id), NULL);
     (void)grpc_call_add_trailer(call, peg__str("pegboard-started"),
@@ -379,8 +379,8 @@ static inline void fake_unregister(struct grpc_call *call,
 /* ---- watching ----------------------------------------------------------------------------------
  */
 
-static inline void fake_tell(struct fake *fake, Pegboard__V1__WatchResponse__Kind kind,
-                             const struct fake_toolset *toolset)
+static inline void fake_send_watch(struct fake *fake, Pegboard__V1__WatchResponse__Kind kind,
+                                   const struct fake_toolset *toolset)
 {
     Pegboard__V1__WatchResponse response = PEGBOARD__V1__WATCH_RESPONSE__INIT;
     struct fake_info info;
@@ -406,9 +406,10 @@ static inline void fake_watch(struct grpc_call *call, const Pegboard__V1__WatchR
     fake->watch = grpc_call_ref(call);
     for (size_t i = 0; i < fake->n_toolsets && !request->changes_only; i++) {
         if (fake_has_tags(&fake->toolsets[i], request->tags, request->n_tags))
-            fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT, &fake->toolsets[i]);
+            fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_PRESENT,
+                            &fake->toolsets[i]);
     }
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_READY, NULL);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_READY, NULL);
     atomic_fetch_add(&fake->n_watches, 1);
 }
 
@@ -544,7 +545,7 @@ static inline bool fake_misbehaves(struct fake *fake, struct grpc_call *call,
         return true;
     }
     if (strcmp(request->tool, "outlast") == 0 || strcmp(request->tool, "expire") == 0) {
-        fake_say_late(call, "call-3", strcmp(request->tool, "outlast") == 0);
+        fake_send_late(call, "call-3", strcmp(request->tool, "outlast") == 0);
         return true;
     }
     if (strcmp(request->tool, "wait") == 0) {
@@ -584,7 +585,7 @@ static inline void fake_call_end(struct grpc_call *call, void *user)
         atomic_fetch_add(&fake->n_left, 1);
 }
 
-static inline void fake_say(struct grpc_call *call, const char *stream, const char *delta)
+static inline void fake_send_output(struct grpc_call *call, const char *stream, const char *delta)
 {
     Pegboard__V1__CallToolStreamResponse event = PEGBOARD__V1__CALL_TOOL_STREAM_RESPONSE__INIT;
     Pegboard__V1__Output output = PEGBOARD__V1__OUTPUT__INIT;
@@ -612,8 +613,8 @@ static inline void fake_stream(struct grpc_call *call, const Pegboard__V1__CallT
     if (fake_misbehaves(fake, call, request))
         return;
     if (strcmp(request->tool, "talk") == 0) {
-        fake_say(call, "stdout", "one ");
-        fake_say(call, "stderr", "two ");
+        fake_send_output(call, "stdout", "one ");
+        fake_send_output(call, "stderr", "two ");
     }
     fake_make_answer(fake, request, &answer);
     event.event_case = PEGBOARD__V1__CALL_TOOL_STREAM_RESPONSE__EVENT_RESULT;
@@ -666,16 +667,16 @@ static inline void fake_await_tool(struct grpc_call *call,
         atomic_store(&fake->n_drops, atomic_load(&fake->n_drops_each));
         if (fake->clock)
             peg_clock_manual_advance(fake->clock, request->timeout_ms - 100);
-        fake_say_late(call, "call-7", true);
+        fake_send_late(call, "call-7", true);
     } else if (atomic_load(&fake->has_expired)) {
-        fake_say_late(call, "call-7", false);
+        fake_send_late(call, "call-7", false);
     } else if (atomic_load(&fake->n_cancels) > 0) {
         fake_refuse(call, WIRE_CANCELED, "it was canceled before it began");
     } else if (atomic_load(&fake->is_finished)) {
         fake_finish(fake, call);
     } else if (request->timeout_ms < 1000) {
         poll(NULL, 0, (int)request->timeout_ms); /* its loop has nothing else to do */
-        fake_say_late(call, "call-7", true);
+        fake_send_late(call, "call-7", true);
     }
 }
 

@@ -91,7 +91,7 @@ static inline void run_large(peg_call *call, const peg_json *args, void *user)
     free(text);
 }
 
-static inline void run_tell(peg_call *call, const peg_json *args, void *user)
+static inline void run_deltas(peg_call *call, const peg_json *args, void *user)
 {
     (void)user;
     peg_provider_delta(call, "stdout", peg_cstr("one"));
@@ -114,7 +114,7 @@ static inline void run_late(peg_call *call, const peg_json *args, void *user)
     peg_call_reply(call, peg_cstr("late"));
 }
 
-static inline void run_look(peg_call *call, const peg_json *args, void *user)
+static inline void run_inspect(peg_call *call, const peg_json *args, void *user)
 {
     const peg_provider_call *about = peg_provider_call_of(call);
 
@@ -197,7 +197,7 @@ static inline void add(peg_registry *registry, const char *name, peg_tool_fn fn,
                               .open_arguments = !schema,
                               .run = fn,
                               .idempotent = fn == run_echo,
-                              .timeout_ms = fn == run_look ? 7000 : 0};
+                              .timeout_ms = fn == run_inspect ? 7000 : 0};
     const peg_tool_def any = {PEG_TOOL_DEF_INIT,
                               .name = name,
                               .description = "does it",
@@ -205,7 +205,7 @@ static inline void add(peg_registry *registry, const char *name, peg_tool_fn fn,
                               .open_arguments = true,
                               .run = fn,
                               .idempotent = fn == run_echo,
-                              .timeout_ms = fn == run_look ? 7000 : 0};
+                              .timeout_ms = fn == run_inspect ? 7000 : 0};
     peg_tool *tool = NULL;
     peg_error error;
 
@@ -229,9 +229,9 @@ static inline peg_registry *make_registry(void)
     add(registry, "hold", run_hold, NULL);
     add(registry, "wait", run_wait, NULL);
     add(registry, "large", run_large, NULL);
-    add(registry, "tell", run_tell, NULL);
+    add(registry, "tell", run_deltas, NULL);
     add(registry, "late", run_late, NULL);
-    add(registry, "look", run_look, NULL);
+    add(registry, "look", run_inspect, NULL);
     add(registry, "nest", run_nest, NULL);
     add_mutter(registry);
     add(registry, "typed", run_echo,

@@ -124,7 +124,7 @@ static unsigned relay_port_of(const char *address)
     return (unsigned)strtoul(strrchr(address, ':') + 1, NULL, 10);
 }
 
-static void relay_look_away(struct relay *relay)
+static void relay_stop_reading(struct relay *relay)
 {
     const bool is_away = atomic_load(&relay->is_away);
 
@@ -144,7 +144,7 @@ static void *relay_run(void *user)
     while (!atomic_load(&relay->must_stop)) {
         struct pollfd polls[1 + 2 * RELAY_PAIRS] = {{.events = POLLIN}};
 
-        relay_look_away(relay);
+        relay_stop_reading(relay);
         polls[0].fd = relay->listener;
         if (atomic_exchange(&relay->must_cut, false))
             relay_cut_all(relay);

@@ -219,7 +219,7 @@ TEST(a_registry_that_the_client_does_not_have_is_refused_by_name)
 /* ---- lists --------------------------------------------------------------------------------------
  */
 
-TEST(a_list_tells_all_about_its_toolsets)
+TEST(a_list_reports_all_about_its_toolsets)
 {
     struct world w;
     peg_toolset_list *list;
@@ -310,7 +310,7 @@ TEST(a_list_of_several_registries_is_in_the_order_of_the_options)
     world_close(&w);
 }
 
-TEST(a_registry_that_fails_is_told_beside_what_the_others_have)
+TEST(a_failed_registry_is_reported_beside_the_others_toolsets)
 {
     struct world w;
     peg_toolset_list *list;
@@ -376,7 +376,7 @@ TEST(toolsets_that_are_excluded_are_not_there)
     world_close(&w);
 }
 
-TEST(a_context_that_has_stopped_asks_nobody)
+TEST(a_context_that_has_stopped_sends_no_request)
 {
     struct world w;
     peg_ctx *ctx;
@@ -517,7 +517,7 @@ TEST(a_search_is_cut_at_its_limit_and_says_how_many_there_are)
     world_close(&w);
 }
 
-TEST(a_search_tolerates_a_registry_that_fails_and_tells_of_it)
+TEST(a_search_tolerates_a_registry_that_fails_and_reports_it)
 {
     struct world w;
     peg_search_result *found;
@@ -576,7 +576,7 @@ TEST(a_token_is_shown_with_every_request)
     world_close(&w);
 }
 
-TEST(a_client_without_the_token_is_told_so)
+TEST(a_client_without_the_token_is_refused)
 {
     struct world w;
     peg_toolset_list *list;
@@ -688,7 +688,7 @@ TEST(what_changes_a_registry_needs_its_name_if_there_are_several)
     world_close(&w);
 }
 
-TEST(a_node_tells_its_status)
+TEST(a_node_reports_its_status)
 {
     struct world w;
     peg_node_status *status;

@@ -43,7 +43,7 @@ TEST(a_wait_that_is_over_leaves_the_call_running)
     world_close(&w);
 }
 
-TEST(a_look_without_a_wait_sees_the_end_of_a_call)
+TEST(a_check_without_a_wait_sees_the_end_of_a_call)
 {
     struct world w;
 
@@ -65,7 +65,7 @@ TEST(a_look_without_a_wait_sees_the_end_of_a_call)
 
 /* It cannot ask its registry, and does not know more than we do. On a clock that stands still: it
  * answers at once. */
-TEST(a_look_at_a_gateway_that_does_not_wait_does_not_say_that_the_call_runs)
+TEST(a_check_at_a_gateway_that_does_not_wait_does_not_report_running)
 {
     struct world w;
     peg_clock *clock;
@@ -373,7 +373,7 @@ TEST(a_wait_without_end_survives_any_number_of_lost_connections)
     world_close(&w);
 }
 
-TEST(a_call_that_was_not_started_in_time_says_so_to_who_waits)
+TEST(an_await_reports_a_call_that_was_not_started_in_time)
 {
     struct world w;
 
@@ -389,7 +389,7 @@ TEST(a_call_that_was_not_started_in_time_says_so_to_who_waits)
     world_close(&w);
 }
 
-TEST(a_call_that_was_canceled_says_so_to_who_waits)
+TEST(an_await_reports_a_canceled_call)
 {
     struct world w;
 

@@ -213,7 +213,7 @@ TEST(when_the_registry_says_no_the_cache_says_so_too)
     world_close(&w);
 }
 
-TEST(one_who_may_not_look_any_more_gets_no_old_answer)
+TEST(a_client_without_permission_gets_no_cached_answer)
 {
     struct world w;
     bool is_stale;
@@ -351,9 +351,9 @@ TEST(a_registry_that_failed_has_not_said_that_it_has_none)
 }
 
 /* It has changed there, so it is there. */
-static void say_changed(struct fake *fake)
+static void send_changed(struct fake *fake)
 {
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED, &fake->toolsets[0]);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED, &fake->toolsets[0]);
 }
 
 static void count_event(const peg_watch_event *event, void *user)
@@ -362,7 +362,7 @@ static void count_event(const peg_watch_event *event, void *user)
     atomic_fetch_add((atomic_uint *)user, 1);
 }
 
-TEST(a_registry_that_is_heard_to_have_one_is_the_first_again)
+TEST(a_registry_that_reports_one_is_the_first_again)
 {
     struct two t;
     peg_watch *watch;
@@ -379,7 +379,7 @@ TEST(a_registry_that_is_heard_to_have_one_is_the_first_again)
                  PEG_OK, error);
     CHECK(fake_await(&n_events, 1)); /* READY */
     two_get(&t, NULL, "b");          /* nobody has said anything about it */
-    fake_do(&t.fakes[0], say_changed);
+    fake_do(&t.fakes[0], send_changed);
     CHECK(fake_await(&n_events, 2));
 
     two_get(&t, NULL, "a");
@@ -449,7 +449,7 @@ TEST(a_client_without_a_cache_asks_each_time)
     world_close(&w);
 }
 
-TEST(a_client_forgets_when_it_is_told_to)
+TEST(a_client_forgets_on_request)
 {
     struct world w;
     bool is_stale;
@@ -463,12 +463,12 @@ TEST(a_client_forgets_when_it_is_told_to)
     world_close(&w);
 }
 
-static void hear_of_a_change(struct world *w)
+static void receive_a_change(struct world *w)
 {
     remote__cache_drop(w->client->registries, peg__str("weather"));
 }
 
-static void hear_of_another_revision(struct world *w)
+static void receive_another_revision(struct world *w)
 {
     remote__cache_check(w->client->registries, peg__str("weather"), 8);
 }
@@ -481,7 +481,7 @@ static void forget(struct world *w)
 /* What a get does, with something between the answer and the cache. */
 TEST(what_was_asked_for_before_a_change_does_not_come_back)
 {
-    static void (*const between[])(struct world * w) = {hear_of_a_change, hear_of_another_revision,
+    static void (*const between[])(struct world * w) = {receive_a_change, receive_another_revision,
                                                         forget};
     const peg_str name = peg__str("weather");
     struct world w;

@@ -29,7 +29,7 @@ TEST(a_call_gives_what_the_tool_answered)
     world_close(&w);
 }
 
-TEST(a_tool_that_fails_is_a_result_in_its_own_words)
+TEST(a_tool_that_fails_is_a_result_with_its_own_message)
 {
     struct world w;
 
@@ -79,7 +79,7 @@ TEST(what_the_gateway_says_of_a_call_is_its_outcome)
     world_close(&w);
 }
 
-TEST(a_call_that_ended_without_an_answer_has_the_id_that_the_gateway_told)
+TEST(a_call_that_ended_without_an_answer_has_the_id_of_the_gateway)
 {
     struct world w;
 
@@ -242,7 +242,7 @@ TEST(a_context_that_outlasts_every_call_asks_for_the_longest)
     world_close(&w);
 }
 
-TEST(the_gateway_is_told_a_deadline_that_is_a_little_early)
+TEST(the_gateway_receives_a_deadline_that_is_a_little_early)
 {
     const peg_remote_request request = request_of("echo");
     struct world w;
@@ -334,7 +334,7 @@ static void *move_when_it_waits(void *user)
     return NULL;
 }
 
-TEST(a_deadline_that_passes_ends_the_wait_and_is_told_as_such)
+TEST(a_deadline_that_passes_ends_the_wait_and_is_reported_as_such)
 {
     const peg_remote_request request = request_of("wait");
     struct world w;
@@ -547,7 +547,7 @@ struct heard {
     bool calls_back;
 };
 
-static void hear(peg_str stream, peg_str delta, void *user)
+static void record_output(peg_str stream, peg_str delta, void *user)
 {
     struct heard *heard = user;
     const size_t len = strlen(heard->text);
@@ -563,12 +563,12 @@ static void hear(peg_str stream, peg_str delta, void *user)
     }
 }
 
-TEST(output_is_told_before_the_result)
+TEST(output_arrives_before_the_result)
 {
     const peg_remote_request request = request_of("talk");
     struct world w;
     struct heard heard = {.w = &w, .calls_back = true};
-    const peg_remote_output output = {.fn = hear, .user = &heard};
+    const peg_remote_output output = {.fn = record_output, .user = &heard};
 
     CHECK_STATUS(world_open(&w), PEG_OK, w.error);
 
@@ -582,7 +582,7 @@ TEST(output_is_told_before_the_result)
     world_close(&w);
 }
 
-TEST(a_stream_that_ends_badly_still_tells_the_id_of_its_call)
+TEST(a_stream_that_ends_badly_still_reports_the_id_of_its_call)
 {
     const peg_remote_request request = request_of("say:overloaded");
     struct world w;
@@ -799,7 +799,7 @@ TORTURE(streams_survive_any_allocation_failure)
     const peg_remote_request request = request_of("talk");
     struct world w;
     struct heard heard = {.w = &w};
-    const peg_remote_output output = {.fn = hear, .user = &heard};
+    const peg_remote_output output = {.fn = record_output, .user = &heard};
     peg_status status = world_open(&w);
 
     if (!status)

@@ -51,7 +51,7 @@ static void forecast(peg_call *call, const peg_json *args, void *user)
         peg_call_reply_json(call, args);
 }
 
-static void say(peg_call *call, const peg_json *args, void *user)
+static void run_output(peg_call *call, const peg_json *args, void *user)
 {
     (void)args;
     (void)user;
@@ -124,7 +124,7 @@ static void world_open(struct world *w)
     CHECK_STATUS(peg_gateway_listen(w->gateway, "127.0.0.1:0", &w->error), PEG_OK, w->error);
     CHECK_STATUS(peg_registry_new(NULL, 0, &w->tools, &w->error), PEG_OK, w->error);
     add_tool(w, "forecast", forecast, city_schema);
-    add_tool(w, "say", say, NULL);
+    add_tool(w, "say", run_output, NULL);
     add_tool(w, "hold", hold, NULL);
     provide(w);
     CHECK_STATUS(peg_client_new(&(peg_client_options){PEG_CLIENT_OPTIONS_INIT,
@@ -189,7 +189,7 @@ TEST(a_provided_toolset_is_listed_searched_and_got)
     world_close(&w);
 }
 
-TEST(a_node_tells_its_status_to_a_client_on_its_machine)
+TEST(a_node_reports_its_status_to_a_client_on_its_machine)
 {
     struct world w;
     peg_node_status *status;
@@ -221,7 +221,7 @@ TEST(a_call_goes_to_the_provider_and_back)
     world_close(&w);
 }
 
-TEST(what_goes_wrong_is_told_by_its_name)
+TEST(errors_are_reported_by_name)
 {
     const peg_remote_request failing = request_of("forecast", "{\"city\":\"Atlantis\"}");
     const peg_remote_request invalid = request_of("forecast", "{\"city\":7}");
@@ -309,7 +309,7 @@ TEST(a_call_that_takes_too_long_was_started_and_ends_for_everybody)
     world_close(&w);
 }
 
-static void hear(peg_str stream, peg_str delta, void *user)
+static void record_output(peg_str stream, peg_str delta, void *user)
 {
     char *text = user;
     const size_t len = strlen(text);
@@ -322,7 +322,7 @@ TEST(output_comes_before_the_result)
 {
     const peg_remote_request request = request_of("say", "{}");
     char heard[64] = "";
-    const peg_remote_output output = {.fn = hear, .user = heard};
+    const peg_remote_output output = {.fn = record_output, .user = heard};
     struct world w;
 
     world_open(&w);
@@ -408,7 +408,7 @@ TEST(a_long_call_is_started_awaited_and_canceled)
 }
 
 /* Somebody asked for it before, with more time. */
-TEST(a_call_that_outlasts_one_who_attached_has_an_unknown_outcome)
+TEST(a_call_that_outlasts_an_attached_caller_has_an_unknown_outcome)
 {
     peg_remote_request request = request_of("hold", "{}");
     char id[80];

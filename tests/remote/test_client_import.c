@@ -494,7 +494,7 @@ TEST(canceling_a_call_reaches_the_gateway)
     world_close(&w);
 }
 
-static void hear_output(const peg_event *event, void *user)
+static void record_output(const peg_event *event, void *user)
 {
     char *log = user;
     const size_t len = strlen(log);
@@ -505,7 +505,7 @@ static void hear_output(const peg_event *event, void *user)
                  PEG_ARG(event->u.log.message));
 }
 
-TEST(what_a_tool_says_meanwhile_becomes_events)
+TEST(output_of_a_running_tool_becomes_events)
 {
     const peg_call_request request = {PEG_CALL_REQUEST_INIT, .tool = peg__str("talk")};
     struct world w;
@@ -516,7 +516,7 @@ TEST(what_a_tool_says_meanwhile_becomes_events)
     CHECK_STATUS(world_import(&w, "weather",
                               &(peg_import_options){PEG_IMPORT_OPTIONS_INIT, .with_output = true}),
                  PEG_OK, w.error);
-    CHECK_INT(peg_ctx_with_events(NULL, hear_output, log, &ctx, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_events(NULL, record_output, log, &ctx, NULL), PEG_OK);
     ctx = context_of(&w, ctx);
 
     CHECK_STATUS(peg_call_run(ctx, &request, NULL, &w.record, &w.error), PEG_OK, w.error);

@@ -259,7 +259,7 @@ TEST(a_restarted_gateway_does_not_start_a_call_again)
     world_close(&w);
 }
 
-TEST(nor_does_it_for_a_client_that_never_heard_the_first_one)
+TEST(nor_does_it_for_a_client_that_never_received_the_first_one)
 {
     struct world w;
 
@@ -332,7 +332,7 @@ static void start_one(struct world *w, const char *key)
 }
 
 /* The wait begins before the restart, and behind it. */
-TEST(who_awaits_what_a_restarted_gateway_has_lost_is_told_that_its_end_is_not_known)
+TEST(an_await_at_a_restarted_gateway_reports_an_unknown_outcome)
 {
     for (unsigned n = 0; n < 4; n++) {
         const bool waits_before = n % 2;

@@ -78,7 +78,7 @@ static peg_status call_data(struct world *w)
     return status ? status : peg_remote_result_check(w->result, &w->error);
 }
 
-static peg_status call_talk(struct world *w)
+static peg_status call_output(struct world *w)
 {
     const peg_remote_request request = request_of("talk");
     peg_status status;
@@ -119,7 +119,7 @@ static peg_status import_and_call(struct world *w)
     return status;
 }
 
-static void hear(const peg_watch_event *event, void *user)
+static void record_output(const peg_watch_event *event, void *user)
 {
     if (event->kind == PEG_WATCH_READY)
         atomic_fetch_add((atomic_uint *)user, 1);
@@ -130,7 +130,8 @@ static peg_status watch(struct world *w)
     static atomic_uint n_ready;
     const unsigned n = atomic_load(&n_ready);
     peg_watch *made = NULL;
-    const peg_status status = peg_client_watch(w->client, NULL, hear, &n_ready, &made, &w->error);
+    const peg_status status =
+        peg_client_watch(w->client, NULL, record_output, &n_ready, &made, &w->error);
 
     if (status)
         return status;
@@ -140,10 +141,10 @@ static peg_status watch(struct world *w)
 }
 
 static peg_status (*const questions[])(struct world *w) = {
-    get, list, search, call_data, call_talk, start_and_await, import_and_call, watch};
+    get, list, search, call_data, call_output, start_and_await, import_and_call, watch};
 enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
 
-TEST(who_asks_without_memory_is_told_so)
+TEST(a_request_without_memory_fails)
 {
     struct world w;
 

@@ -55,7 +55,7 @@ static peg_status list(struct world *w, const peg_client_registry *registry)
     return status;
 }
 
-TEST(a_client_trusts_whom_it_is_told_to)
+TEST(a_client_trusts_the_certificates_of_its_options)
 {
     struct world w;
 
@@ -66,7 +66,7 @@ TEST(a_client_trusts_whom_it_is_told_to)
     world_close(&w);
 }
 
-TEST(a_client_does_not_trust_a_certificate_of_nobody)
+TEST(a_client_does_not_trust_an_unsigned_certificate)
 {
     struct world w;
 
@@ -78,7 +78,7 @@ TEST(a_client_does_not_trust_a_certificate_of_nobody)
     world_close(&w);
 }
 
-TEST(a_client_that_speaks_plainly_is_told_that_nobody_answers)
+TEST(a_client_without_tls_gets_no_answer)
 {
     struct world w;
 

@@ -20,7 +20,7 @@ struct world {
     atomic_uint n_lost;
 };
 
-static void hear(const peg_watch_event *event, void *user)
+static void record_event(const peg_watch_event *event, void *user)
 {
     struct world *w = user;
     size_t len;
@@ -50,7 +50,7 @@ static peg_status world_open(struct world *w, const peg_watch_options *options)
     if (!status)
         status = peg_client_new(&client, &w->client, &w->error);
     if (!status)
-        status = peg_client_watch(w->client, options, hear, w, &w->watch, &w->error);
+        status = peg_client_watch(w->client, options, record_event, w, &w->watch, &w->error);
     return status;
 }
 
@@ -87,15 +87,15 @@ static void register_maps(struct fake *fake)
 {
     const struct fake_toolset maps = {.name = "maps"};
 
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_REGISTERED, &maps);
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_HEALTH, &maps);
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED, &maps);
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_UNREGISTERED, &maps);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_REGISTERED, &maps);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_HEALTH, &maps);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_CHANGED, &maps);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_UNREGISTERED, &maps);
 }
 
-static void say_too_slow(struct fake *fake)
+static void send_too_slow(struct fake *fake)
 {
-    fake_tell(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_LOST, NULL);
+    fake_send_watch(fake, PEGBOARD__V1__WATCH_RESPONSE__KIND__KIND_LOST, NULL);
 }
 
 static void break_watch(struct fake *fake)
@@ -104,7 +104,7 @@ static void break_watch(struct fake *fake)
         grpc_call_fail(fake->watch, GRPC_UNAVAILABLE, "going away");
 }
 
-TEST(a_watch_tells_what_is_there_and_then_what_changes)
+TEST(a_watch_reports_what_is_there_and_then_what_changes)
 {
     struct world w;
 
@@ -129,7 +129,7 @@ static void get_weather(struct world *w, unsigned revision)
     peg_toolset_unref(toolset);
 }
 
-static void change_unheard(struct fake *fake)
+static void change_unseen(struct fake *fake)
 {
     pthread_mutex_lock(&fake->lock);
     fake->toolsets[0].revision = 8;
@@ -149,7 +149,7 @@ TEST(what_changed_while_a_watch_was_lost_is_not_taken_from_the_cache)
     CHECK(fake_await(&w.n_ready, 2));
     get_weather(&w, 7);
     CHECK_INT(w.fake.n_gets, 1); /* the same one is still good */
-    fake_do(&w.fake, change_unheard);
+    fake_do(&w.fake, change_unseen);
     CHECK(fake_await(&w.n_ready, 3));
 
     get_weather(&w, 8);
@@ -157,7 +157,7 @@ TEST(what_changed_while_a_watch_was_lost_is_not_taken_from_the_cache)
     world_close(&w);
 }
 
-static void remove_unheard(struct fake *fake)
+static void remove_unseen(struct fake *fake)
 {
     pthread_mutex_lock(&fake->lock);
     fake->n_toolsets = 0;
@@ -174,7 +174,7 @@ TEST(what_was_unregistered_while_a_watch_was_lost_is_not_taken_from_the_cache)
     CHECK(fake_await(&w.n_ready, 1));
     get_weather(&w, 7);
 
-    fake_do(&w.fake, remove_unheard);
+    fake_do(&w.fake, remove_unseen);
     CHECK(fake_await(&w.n_ready, 2));
 
     CHECK_INT(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_ENOTFOUND);
@@ -182,7 +182,7 @@ TEST(what_was_unregistered_while_a_watch_was_lost_is_not_taken_from_the_cache)
 }
 
 /* It is told of those with the tag: the others are there all the same. */
-TEST(a_watch_of_some_says_nothing_about_others)
+TEST(a_watch_with_tags_reports_no_others)
 {
     static const char *const tags[] = {"mail", NULL};
     struct world w;
@@ -227,21 +227,21 @@ TEST(a_watch_that_breaks_begins_again_with_all_that_is_there)
     world_close(&w);
 }
 
-TEST(a_reader_that_was_too_slow_is_told_everything_again)
+TEST(a_reader_that_was_too_slow_receives_everything_again)
 {
     struct world w;
 
     CHECK_STATUS(world_open(&w, NULL), PEG_OK, w.error);
     CHECK(fake_await(&w.n_ready, 1));
 
-    fake_do(&w.fake, say_too_slow);
+    fake_do(&w.fake, send_too_slow);
     CHECK(fake_await(&w.n_ready, 2));
 
     CHECK(log_is(&w, "present:weather ready lost present:weather ready "));
     world_close(&w);
 }
 
-TEST(a_watch_survives_a_gateway_that_says_what_is_no_message)
+TEST(a_watch_survives_a_malformed_message)
 {
     struct world w;
 
@@ -273,7 +273,7 @@ TEST(a_watch_survives_its_gateway)
     world_close(&w);
 }
 
-TEST(toolsets_that_are_excluded_are_not_told)
+TEST(toolsets_that_are_excluded_are_not_reported)
 {
     const char *const exclude[] = {"m*", NULL};
     peg_client_registry registry = {PEG_CLIENT_REGISTRY_INIT, .exclude = exclude};
@@ -288,7 +288,8 @@ TEST(toolsets_that_are_excluded_are_not_told)
     w.log[0] = '\0';
     registry.address = w.fake.address;
     CHECK_STATUS(peg_client_new(&options, &w.client, &w.error), PEG_OK, w.error);
-    CHECK_STATUS(peg_client_watch(w.client, NULL, hear, &w, &w.watch, &w.error), PEG_OK, w.error);
+    CHECK_STATUS(peg_client_watch(w.client, NULL, record_event, &w, &w.watch, &w.error), PEG_OK,
+                 w.error);
     CHECK(fake_await(&w.n_ready, 2));
 
     fake_do(&w.fake, register_maps);
@@ -370,7 +371,7 @@ TEST(a_watch_ends_while_there_is_no_gateway)
                                                       .address = "unix:/nonexistent/sock"},
                                 &client, &error),
                  PEG_OK, error);
-    CHECK_STATUS(peg_client_watch(client, NULL, hear, &w, &watch, &error), PEG_OK, error);
+    CHECK_STATUS(peg_client_watch(client, NULL, record_event, &w, &watch, &error), PEG_OK, error);
     CHECK(fake_await(&w.n_lost, 1));
 
     CHECK(!peg_watch_free(watch));
@@ -392,7 +393,7 @@ TEST(a_watch_keeps_its_client)
     world_close(&w);
 }
 
-TEST(a_watch_needs_somebody_who_listens)
+TEST(a_watch_needs_a_callback)
 {
     peg_client *client;
     peg_watch *watch;

@@ -26,7 +26,7 @@ TEST(provider_answers_calls_with_json)
     world_stop(&w);
 }
 
-TEST(provider_answers_with_the_code_and_words_of_a_failure)
+TEST(provider_answers_with_the_code_and_message_of_a_failure)
 {
     struct world w;
     const struct fake_frame *f;
@@ -176,7 +176,7 @@ TEST(provider_sends_deltas_before_the_result_and_server_data_with_it)
     }
 }
 
-TEST(command_is_heard_by_its_own_caller_and_nobody_above)
+TEST(output_of_a_command_reaches_its_own_caller_only)
 {
     struct world w;
 
@@ -192,7 +192,7 @@ TEST(command_is_heard_by_its_own_caller_and_nobody_above)
     world_stop(&w);
 }
 
-TEST(handler_sees_who_calls_and_what_came_along)
+TEST(handler_sees_its_caller_and_metadata)
 {
     struct world w;
     Pegboard__V1__Call call = PEGBOARD__V1__CALL__INIT;

@@ -58,7 +58,7 @@ static bool await_done(struct world *w, unsigned n)
  */
 
 /* The largest frames that there are, until the test has heard enough. */
-static void run_talk(peg_call *call, const peg_json *args, void *user)
+static void run_endless(peg_call *call, const peg_json *args, void *user)
 {
     struct world *w = user;
     const peg_str words = {text, PEG_LIMIT_REMOTE_CHUNK_BYTES};
@@ -134,7 +134,7 @@ static void world_open(struct world *w, const peg_run_options *run)
     memset(text, 'x', sizeof(text));
     w->gateway = fake_new();
     CHECK_STATUS(peg_registry_new(NULL, 0, &w->registry, &error), PEG_OK, error);
-    add(w, "talk", run_talk);
+    add(w, "talk", run_endless);
     add(w, "word", run_word);
     add(w, "quiet", run_quiet);
     add(w, "large", run_large);
@@ -153,7 +153,7 @@ static void world_close(struct world *w)
 }
 
 /* A call that talks, of which deltas wait: the gateway does not read. */
-static void let_talk(struct world *w, const char *id)
+static void let_endless(struct world *w, const char *id)
 {
     fake_pause(w->gateway, 0);
     fake_call(w->gateway, 0, id, "talk", "{}");
@@ -179,13 +179,13 @@ static unsigned count_deltas(struct fake *g, const char *id, const struct fake_f
 /* ---- tests -------------------------------------------------------------------------------------
  */
 
-TEST(result_of_a_call_overtakes_the_deltas_of_one_that_talks_without_end)
+TEST(result_of_a_call_overtakes_endless_deltas_of_another)
 {
     struct world w;
     const struct fake_frame *result;
 
     world_open(&w, NULL);
-    let_talk(&w, "c1");
+    let_endless(&w, "c1");
     fake_call(w.gateway, 0, "c2", "quiet", "{}");
     CHECK(await_done(&w, 1));
     fake_resume(w.gateway, 0);
@@ -231,7 +231,7 @@ TEST(result_does_not_wait_for_deltas_that_went_with_their_stream)
     const struct fake_frame *result;
 
     world_open(&w, NULL);
-    let_talk(&w, "c1");
+    let_endless(&w, "c1");
     atomic_store(&w.is_silent, true);
     CHECK(await_done(&w, 1));
     fake_end(w.gateway, 0, GRPC_UNAVAILABLE);
@@ -248,14 +248,14 @@ TEST(provider_can_end_while_deltas_wait)
     struct world w;
 
     world_open(&w, NULL);
-    let_talk(&w, "c1");
+    let_endless(&w, "c1");
     atomic_store(&w.is_silent, true);
     CHECK(await_done(&w, 1));
     world_close(&w);
 }
 
 /* A handler that does not look whether it should stop is left to its pool, and talks on. */
-TEST(handler_that_was_abandoned_is_not_heard_behind_its_result)
+TEST(deltas_of_an_abandoned_handler_do_not_follow_its_result)
 {
     struct world w;
     const struct fake_frame *result;
@@ -265,7 +265,7 @@ TEST(handler_that_was_abandoned_is_not_heard_behind_its_result)
     CHECK_INT(peg_pool_new(NULL, &run.pool, NULL), PEG_OK);
     world_open(&w, &run);
     w.gateway->keeps_acks = true;
-    let_talk(&w, "c1");
+    let_endless(&w, "c1");
     fake_cancel(w.gateway, 0, "c1");
     CHECK(await_done(&w, 1));
     fake_resume(w.gateway, 0);

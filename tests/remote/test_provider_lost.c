@@ -111,7 +111,7 @@ static void await_loop(struct world *w, unsigned stream, const char *id)
 
 /* A handler that does not look whether it should stop is left to its pool. The stream that its call
  * received by is freed before the second delta. */
-TEST(provider_drops_what_a_handler_says_after_its_call_was_acknowledged)
+TEST(provider_drops_deltas_after_its_call_was_acknowledged)
 {
     struct world w;
     peg_run_options run = {PEG_RUN_OPTIONS_INIT};

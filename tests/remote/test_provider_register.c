@@ -106,7 +106,7 @@ TEST(provider_offers_what_changed_meanwhile_when_its_offer_was_answered)
     world_stop(&w);
 }
 
-TEST(provider_hears_that_its_tools_were_refused_and_offers_them_again_if_asked)
+TEST(provider_reports_refused_tools_and_offers_them_again_if_asked)
 {
     struct world w;
 
@@ -148,7 +148,7 @@ TORTURE(describing_a_toolset_survives_any_allocation_failure)
     return status;
 }
 
-TEST(provider_that_has_ended_does_not_hear_of_changes)
+TEST(provider_that_has_ended_ignores_changes)
 {
     struct world w;
 

@@ -106,7 +106,7 @@ TEST(provider_that_is_stopped_twice_cancels_what_runs)
     world_stop(&w);
 }
 
-TEST(provider_hears_of_its_end_while_its_host_is_busy_with_an_event)
+TEST(provider_ends_while_its_host_is_busy_with_an_event)
 {
     struct world w;
     peg_error error;

@@ -17,7 +17,7 @@ static struct heard {
     unsigned refuse; /* so many pieces, before it takes one */
 } heard;
 
-static peg_status hear(peg_call *call, const char *stream, peg_str text)
+static peg_status record_output(peg_call *call, const char *stream, peg_str text)
 {
     char *to = strcmp(stream, "stderr") == 0 ? heard.err : heard.out;
     const size_t len = strlen(to);
@@ -36,7 +36,7 @@ static peg_status hear(peg_call *call, const char *stream, peg_str text)
     return PEG_OK;
 }
 
-static const struct peg__listener listener = {.say = hear};
+static const struct peg__listener listener = {.say = record_output};
 
 /* Pieces as they come, each a string; NULL ends them. */
 static void relay_of(enum peg__output_kind output, enum peg__process_stream stream,
@@ -83,7 +83,7 @@ static void run_script(const peg_command_def *how, const char *script, const cha
 
 /* ---- what is told --------------------------------------------------------------------------- */
 
-TEST(command_is_heard_while_its_answer_stays_the_same)
+TEST(output_of_a_command_is_relayed_while_its_answer_stays_the_same)
 {
     const peg_command_def text = {PEG_COMMAND_DEF_INIT, .max_output = 0};
     const peg_command_def detects = {PEG_COMMAND_DEF_INIT, .detects_json = true};
@@ -97,7 +97,7 @@ TEST(command_is_heard_while_its_answer_stays_the_same)
     CHECK_STR(peg_cstr(heard.err), "two\n");
 }
 
-TEST(output_that_is_or_may_be_json_is_not_told_before_it_is_whole)
+TEST(output_that_is_or_may_be_json_is_not_relayed_before_it_is_whole)
 {
     const peg_command_def json = {PEG_COMMAND_DEF_INIT, .answers_json = true};
     const peg_command_def detects = {PEG_COMMAND_DEF_INIT, .detects_json = true};
@@ -113,7 +113,7 @@ TEST(output_that_is_or_may_be_json_is_not_told_before_it_is_whole)
     CHECK_STR(peg_cstr(heard.out), "");
 }
 
-TEST(text_after_white_space_alone_is_told)
+TEST(text_after_white_space_alone_is_relayed)
 {
     heard = (struct heard){.n_pieces = 0};
     relay_of(PEG__OUTPUT_MAYBE, PEG__PROCESS_STDOUT, PIECES("\n  ", "\n text\n", "{\n"));

@@ -224,7 +224,7 @@ TEST(ending_a_command_leaves_alone_what_another_one_started)
 
 /* ---- what it hears ---- */
 
-TEST(who_is_in_the_group_hears_of_the_end_once)
+TEST(a_process_in_the_group_gets_the_signal_once)
 {
     struct canceler c = {.ctx = NULL};
     struct peg__process_result result;

@@ -325,7 +325,7 @@ static void write_down(const char *tool, const char *words, void *user)
     snprintf(told->text + len, sizeof(told->text) - len, "%s: %s\n", tool, words);
 }
 
-static void check_told(const char *text, const char *expected)
+static void check_reported(const char *text, const char *expected)
 {
     peg_manifest *manifest = parse(text);
     struct told told = {.text = ""};
@@ -342,21 +342,22 @@ static void check_told(const char *text, const char *expected)
 TEST(manifest_is_inspected_for_what_its_commands_need)
 {
     unsetenv("PEG_TEST_UNSET");
-    check_told(HEAD "  command: [sh]\n  env: [PATH, A=b]\n  directory: /\n", "");
-    check_told(HEAD "  shell: true\n  command: anything at all\n", "");
-    check_told(HEAD "  command: [peg-no-such-program]\n", "run: the command 'peg-no-such-program' "
-                                                          "could not be started: it was not found");
-    check_told(HEAD "  command: [./nope.sh]\n", "no such file");
-    check_told(HEAD "  command: [/etc/passwd]\n", "may not be executed");
-    check_told(HEAD "  command: [sh]\n  env: [PATH=/nowhere]\n", "it was not found");
-    check_told(HEAD "  command: [sh]\n  directory: /nope\n", "'/nope', which is no directory");
-    check_told(HEAD "  command: [sh]\n  env: [PEG_TEST_UNSET]\n",
-               "run: the variable 'PEG_TEST_UNSET' of env is not set here");
+    check_reported(HEAD "  command: [sh]\n  env: [PATH, A=b]\n  directory: /\n", "");
+    check_reported(HEAD "  shell: true\n  command: anything at all\n", "");
+    check_reported(HEAD "  command: [peg-no-such-program]\n",
+                   "run: the command 'peg-no-such-program' "
+                   "could not be started: it was not found");
+    check_reported(HEAD "  command: [./nope.sh]\n", "no such file");
+    check_reported(HEAD "  command: [/etc/passwd]\n", "may not be executed");
+    check_reported(HEAD "  command: [sh]\n  env: [PATH=/nowhere]\n", "it was not found");
+    check_reported(HEAD "  command: [sh]\n  directory: /nope\n", "'/nope', which is no directory");
+    check_reported(HEAD "  command: [sh]\n  env: [PEG_TEST_UNSET]\n",
+                   "run: the variable 'PEG_TEST_UNSET' of env is not set here");
 }
 
 TEST(manifest_is_inspected_for_slips_in_schemas)
 {
-    check_told(
+    check_reported(
         HEAD "  command: [sh]\n  output_schema: {type: object, requird: [a]}\n",
         "run: its schema has no keyword /requird, which is ignored; did you mean 'required'?");
 }

@@ -77,7 +77,7 @@ TEST(process_gives_output_and_exit_status)
     peg__buf_free(&result.output);
 }
 
-TEST(process_tells_the_signal_that_ended_it)
+TEST(process_reports_the_signal_that_ended_it)
 {
     struct peg__process_result result = run_script("kill -SEGV $$");
 
@@ -194,7 +194,7 @@ TEST(process_runs_in_its_directory)
     peg__buf_free(&result.output);
 }
 
-TEST(process_gets_its_words_as_they_are)
+TEST(process_gets_its_arguments_as_they_are)
 {
     const char *const argv[4] = {"printf", "%s", "$HOME `id` \"*\" ;|&", NULL};
     const struct peg__process_def def = script(argv);

@@ -322,7 +322,7 @@ TEST(a_second_statement_is_refused)
     CHECK_ALL_REFUSED(queries, "E_SQL_REFUSED");
 }
 
-TEST(words_of_a_mistake_are_passed_on)
+TEST(messages_of_sqlite_are_passed_on)
 {
     struct base b;
     peg_record *record;

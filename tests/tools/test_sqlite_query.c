@@ -173,7 +173,7 @@ TEST(parameters_are_bound_by_their_type)
     base_close(&b);
 }
 
-TEST(too_few_and_too_many_values_are_told)
+TEST(too_few_and_too_many_values_are_reported)
 {
     struct base b;
 
@@ -231,7 +231,7 @@ TEST(columns_of_one_name_are_told_apart)
 #define NUMBERS "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 200) "
 
 /* G138 */
-TEST(more_rows_than_allowed_are_left_out_and_told)
+TEST(more_rows_than_allowed_are_left_out_and_reported)
 {
     struct base b;
 
@@ -406,7 +406,7 @@ struct ender {
     peg_record *record;
 };
 
-static peg_status fill_and_tell(peg_sqlite_db *db, peg_ctx *ctx, void *user, peg_error *reterr)
+static peg_status fill_and_report(peg_sqlite_db *db, peg_ctx *ctx, void *user, peg_error *reterr)
 {
     struct ender *ender = user;
 
@@ -431,8 +431,8 @@ static void run_endless(struct base *b, struct ender *ender)
 
     memset(b, 0, sizeof(*b));
     ender->b = b;
-    base_offer(b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_and_tell, .fill_user = ender,
-                                    .timeout_ms = 5000});
+    base_offer(b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill_and_report,
+                                    .fill_user = ender, .timeout_ms = 5000});
     CHECK_INT(pthread_create(&thread, NULL, end_it, ender), 0);
     ender->record = query(b, ENDLESS, NULL);
     pthread_join(thread, NULL);
@@ -513,7 +513,7 @@ TEST(what_others_write_is_seen_by_the_next_call)
     base_close(&b);
 }
 
-TEST(a_file_that_is_gone_is_told_without_its_path)
+TEST(a_file_that_is_gone_is_reported_without_its_path)
 {
     struct base b;
     peg_record *record;

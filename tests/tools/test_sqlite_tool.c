@@ -337,7 +337,7 @@ TEST(without_a_list_all_that_was_filled_can_be_read)
     base_close(&b);
 }
 
-static void hear_log(peg_log_level level, const char *code, const char *message, void *user)
+static void record_log(peg_log_level level, const char *code, const char *message, void *user)
 {
     struct tenants *tenants = user;
 
@@ -370,7 +370,7 @@ static void check_bad_fill(peg_sqlite_fill_fn fill, const char *log)
     struct base b = {0};
 
     base_offer(&b, &(peg_sqlite_def){PEG_SQLITE_DEF_INIT, .fill = fill});
-    CHECK_INT(peg_log_set(hear_log, PEG_LOG_WARN, &tenants), PEG_OK);
+    CHECK_INT(peg_log_set(record_log, PEG_LOG_WARN, &tenants), PEG_OK);
     check_refused(&b, "SELECT 1", NULL, "E_SQLITE_FILL");
     CHECK_INT(peg_log_set(NULL, PEG_LOG_WARN, NULL), PEG_OK);
     CHECK_CONTAINS(peg__str(tenants.log), "E_SQLITE_FILL");
@@ -378,7 +378,7 @@ static void check_bad_fill(peg_sqlite_fill_fn fill, const char *log)
     base_close(&b);
 }
 
-TEST(a_fill_that_fails_is_told_to_the_log_and_not_to_the_model)
+TEST(a_fill_that_fails_is_logged_and_hidden_from_the_model)
 {
     check_bad_fill(fill_badly, "no such table: " MARKER);
     check_bad_fill(fill_without_a_word, "sql_query");
@@ -423,7 +423,7 @@ static peg_status try_exec(peg_sqlite_db *db, peg_ctx *ctx, void *user, peg_erro
     return PEG_OK;
 }
 
-TEST(exec_tells_what_is_wrong)
+TEST(exec_reports_what_is_wrong)
 {
     struct exec_case cases[] = {
         {"INSERT INTO t VALUES (2, ?)", "[true]", PEG_OK, ""},

@@ -68,7 +68,7 @@ static void out_node(struct peg__out *out, const peg_node_status *status)
     cli_out_integer(out, "providers", status->n_providers);
     cli_out_integer(out, "in_flight", status->n_in_flight);
     cli_out_integer(out, "queued", status->n_queued);
-    cli_out_integer(out, "connections", status->n_connections);
+    cli_out_integer(out, "connections", (int64_t)status->n_connections);
     cli_out_integer(out, "late_results", (int64_t)status->n_late_results);
     cli_out_integer(out, "memory_bytes", (int64_t)status->memory_bytes);
     out_double(out, "calls_per_s", status->calls_per_s);

@@ -46,7 +46,7 @@ static bool read_token_args(struct cli_args *args, struct token_args *ret_args)
 {
     if (!cli_read(args, ret_args, NULL))
         return false;
-    ret_args->name = args->n_operands ? args->operands[0] : NULL;
+    ret_args->name = args->operands[0];
     if (!ret_args->file)
         args->exit = cli_bad_use(args->command, "--token-file is needed: the file of `serve "
                                                 "--token-file`");

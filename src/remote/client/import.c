@@ -257,6 +257,8 @@ static void free_imported(void *user)
 {
     struct imported *imported = user;
 
+    if (!imported)
+        return;
     peg_client_unref(imported->client);
     peg__arena_free(&imported->arena);
     peg__free(imported);

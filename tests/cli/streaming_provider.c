@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A provider whose tool says something while it runs: talking_provider ADDRESS. */
+/* A provider whose tool writes output while it runs: streaming_provider ADDRESS. */
 
 #include <stdio.h>
 
