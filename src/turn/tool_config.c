@@ -239,7 +239,7 @@ static bool read_count(const peg_json *value, int *into)
     return true;
 }
 
-static bool read_choice(const peg_json *value, const char *const *names, unsigned *ret_i)
+static bool read_named(const peg_json *value, const char *const *names, unsigned *ret_i)
 {
     for (unsigned i = 0; names[i] && value->kind == PEG_JSON_STRING; i++) {
         if (!peg__str_is(peg_json_str(value), names[i]))
@@ -281,7 +281,7 @@ static peg_status read_setting(const struct member *member, const peg_json *valu
         *(bool *)into = peg_json_is_true(value);
         return PEG_OK;
     case NAME:
-        return read_choice(value, member->names, into)
+        return read_named(value, member->names, into)
                    ? PEG_OK
                    : refuse_member(member->where, member->rule, reterr);
     case COUNT:

@@ -147,10 +147,10 @@ peg_status peg_turn_new(peg_turn **ret_turn, peg_error *reterr)
 static peg_status copy_as(const peg_turn *turn, peg_str id, peg_turn **ret_turn, peg_error *reterr)
 {
     const struct peg__turn_parts parts = {id, turn->data, turn->metadata, turn->members};
-    peg_turn *copy;
+    peg_turn *copy = NULL;
     const peg_status status = peg__turn_from_parts(&parts, &copy, reterr);
 
-    if (status)
+    if (!copy)
         return status;
     peg_bag_ref(copy->data);
     peg_bag_ref(copy->metadata);
@@ -175,7 +175,7 @@ peg_status peg_turn_follow(const peg_turn *turn, peg_str prompt, peg_turn **ret_
     if (!peg__uuid7(peg_clock_system(), id))
         return peg__fail_no_randomness(reterr);
     status = copy_as(turn, peg__str(id), &next, reterr);
-    if (!status && prompt.len)
+    if (next && prompt.len)
         status = peg_turn_add_text(next, PEG_BLOCK_USER, prompt, reterr);
     if (status)
         peg_turn_free(next);

@@ -97,20 +97,22 @@ void peg__payload_media(struct peg__payload *payload)
         peg__fields_made(&payload->fields, "media", peg__media_file_write, &payload->media);
 }
 
-peg_status peg__payload_place_artifact(struct peg__payload *payload, peg_error *reterr)
+peg_status peg__payload_artifact(struct peg__payload *payload, bool without_text, peg_error *reterr)
 {
-    return peg__bytes_place(peg_artifact_reader(peg_block_artifact(payload->block)),
-                            payload->how->options, &payload->bytes, reterr);
-}
+    peg_artifact *artifact = peg_block_artifact(payload->block);
+    struct peg__bytes *bytes = &payload->bytes;
+    const peg_status status =
+        peg__bytes_place(peg_artifact_reader(artifact), payload->how->options, bytes, reterr);
 
-void peg__payload_artifact(struct peg__payload *payload, bool has_bytes)
-{
+    if (status)
+        return status;
     payload->artifact = (struct peg__artifact_out){
-        .kind = peg_artifact_kind_of(peg_block_artifact(payload->block))->name,
-        .bytes = has_bytes ? &payload->bytes : NULL,
+        .kind = peg_artifact_kind_of(artifact)->name,
+        .bytes = without_text && bytes->form == PEG__BYTES_TEXT ? NULL : bytes,
         .rest = peg_json_get(payload->rest, "artifact"),
     };
     peg__fields_made(&payload->fields, "artifact", peg__artifact_file_write, &payload->artifact);
+    return PEG_OK;
 }
 
 static void payload_free(struct peg__payload *payload)
@@ -124,17 +126,11 @@ static void payload_free(struct peg__payload *payload)
 static peg_status add_odd_fields(struct peg__payload *payload, peg_error *reterr)
 {
     const peg_block *block = payload->block;
-    peg_status status;
 
     if (peg_block_kind_of(block) == PEG_BLOCK_CALL)
         return peg__args_fields(peg_block_args(block), &payload->args, &payload->fields, reterr);
     peg__payload_media(payload);
-    if (!peg_block_artifact(block))
-        return PEG_OK;
-    status = peg__payload_place_artifact(payload, reterr);
-    if (!status)
-        peg__payload_artifact(payload, true);
-    return status;
+    return peg_block_artifact(block) ? peg__payload_artifact(payload, false, reterr) : PEG_OK;
 }
 
 static peg_status add_fields(struct peg__payload *payload, peg_error *reterr)
@@ -212,12 +208,6 @@ static void add_string_member(peg_json_builder *b, const char *name, peg_str tex
     peg_json_add_string(b, text);
 }
 
-/* Of the file if that had another one, else ours. */
-static peg_str kept_or(const peg_json *members, const char *name, const char *ours)
-{
-    return peg_json_str_or(peg_json_get(members, name), ours);
-}
-
 static peg_status write_others(const peg_json *members, peg_json_builder *b, peg_error *reterr)
 {
     struct peg__fields others = {0};
@@ -240,11 +230,13 @@ peg_status peg__block_write(const struct peg__block_write *how, const peg_block 
     const peg_bag *metadata = peg_block_metadata(block);
     struct peg__payload payload = {
         .how = how, .block = block, .rest = peg_json_get(members, "payload")};
-    struct block_head head = {.id = peg_block_id(block),
-                              .kind = kept_or(members, "kind", kind_names[kind].kind),
-                              .role = kept_or(members, "role", kind_names[kind].role),
-                              .metadata = {peg_bag_len(metadata) ? peg__bag_write : NULL, metadata},
-                              .created_ms = peg_block_created_ms(block)};
+    /* The kind and role of the file where these were others. */
+    struct block_head head = {
+        .id = peg_block_id(block),
+        .kind = peg_json_str_or(peg_json_get(members, "kind"), kind_names[kind].kind),
+        .role = peg_json_str_or(peg_json_get(members, "role"), kind_names[kind].role),
+        .metadata = {peg_bag_len(metadata) ? peg__bag_write : NULL, metadata},
+        .created_ms = peg_block_created_ms(block)};
     peg_status status;
 
     if (how->calls && kind == PEG_BLOCK_CALL && peg__call_match_add(how->calls, block))

@@ -354,11 +354,10 @@ struct peg__payload {
     char *base64; /* of a text that is no UTF-8 */
 };
 
-/* Adds the fields `media` and `artifact`. An artifact's bytes have been placed before. */
+/* Adds the fields `media` and `artifact`; the text of an artifact may be left to the caller. */
 void peg__payload_media(struct peg__payload *payload);
-void peg__payload_artifact(struct peg__payload *payload, bool has_bytes);
-peg_status peg__payload_place_artifact(struct peg__payload *payload,
-                                       peg_error *reterr) PEG_MUST_USE;
+peg_status peg__payload_artifact(struct peg__payload *payload, bool without_text,
+                                 peg_error *reterr) PEG_MUST_USE;
 
 peg_status peg__result_fields(struct peg__payload *payload, peg_error *reterr) PEG_MUST_USE;
 

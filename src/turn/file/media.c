@@ -95,11 +95,6 @@ static const char *type_of_kind(peg_media_kind kind)
     return "application/octet-stream";
 }
 
-static peg_media_hazard hazard_of_kind(peg_media_kind kind)
-{
-    return kind == PEG_MEDIA_DOCUMENT ? PEG_HAZARD_EXTRACTABLE : PEG_HAZARD_OPAQUE;
-}
-
 static void fill_missing(peg_media_def *def)
 {
     if (!def->kind)
@@ -109,7 +104,7 @@ static void fill_missing(peg_media_def *def)
     if (!def->filename)
         def->filename = peg_media_kind_name(def->kind);
     if (!def->hazard)
-        def->hazard = hazard_of_kind(def->kind);
+        def->hazard = def->kind == PEG_MEDIA_DOCUMENT ? PEG_HAZARD_EXTRACTABLE : PEG_HAZARD_OPAQUE;
 }
 
 /* ---- our media ------------------------------------------------------------------------- */
@@ -179,7 +174,7 @@ static void drop_claims(peg_media_def *def, peg_media_note *notes)
 {
     def->tier = PEG_TIER_THIRD_PARTY_PUBLIC;
     def->hazard = PEG_HAZARD_UNSET;
-    for (size_t i = 0; i < def->n_notes; i++)
+    for (size_t i = 0; notes && i < def->n_notes; i++)
         notes[i].tier = PEG_TIER_THIRD_PARTY_PUBLIC;
 }
 

@@ -39,27 +39,13 @@ static const struct peg__member turn_members[] = {
 /* Bytes of an id that was made unique, with a NUL. */
 enum { ID_SIZE = PEG_LIMIT_BLOCK_ID_BYTES + 1 };
 
-/* Names of blocks, and for each what became of it: whether a block has it, and how many others were
- * named after it. A number in place of a pointer. */
-struct ids {
-    struct peg__map names;
-};
-
+/* Ids in a map, each with a number in place of a pointer: whether a block has it, and how many
+ * others were named after it. */
 enum { IS_TAKEN = 1, ONE_MORE = 2 };
 
 static void *as_value(uintptr_t number)
 {
     return (void *)number; // NOLINT(performance-no-int-to-ptr): the map never follows it
-}
-
-static bool is_id_taken(const struct peg__map_entry *entry)
-{
-    return (uintptr_t)entry->value & IS_TAKEN;
-}
-
-static void take_id(struct peg__map_entry *entry)
-{
-    entry->value = as_value((uintptr_t)entry->value | IS_TAKEN);
 }
 
 /* What the file calls a block; YAML reads an id of digits as a number. Empty if it has no id. */
@@ -76,7 +62,7 @@ static peg_str id_in_file(const peg_json *block, char buffer[ID_SIZE])
     return peg__strn(buffer, (size_t)len);
 }
 
-static peg_status gather_ids(struct ids *ids, const peg_json *blocks, peg_error *reterr)
+static peg_status gather_ids(struct peg__map *ids, const peg_json *blocks, peg_error *reterr)
 {
     PEG_JSON_EACH_ITEM (blocks, block) {
         char buffer[ID_SIZE];
@@ -85,7 +71,7 @@ static peg_status gather_ids(struct ids *ids, const peg_json *blocks, peg_error 
 
         if (!id.len)
             continue;
-        status = peg__map_add(&ids->names, id, NULL);
+        status = peg__map_add(ids, id, NULL);
         if (status && status != PEG_EEXISTS)
             return peg__fail_nomem(reterr);
     }
@@ -93,8 +79,8 @@ static peg_status gather_ids(struct ids *ids, const peg_json *blocks, peg_error 
 }
 
 /* The first of "base~2", "base~3", ... that is free. */
-static peg_status make_unique(struct ids *ids, struct peg__map_entry *base, char ret_id[ID_SIZE],
-                              peg_error *reterr)
+static peg_status make_unique(struct peg__map *ids, struct peg__map_entry *base,
+                              char ret_id[ID_SIZE], peg_error *reterr)
 {
     size_t len = base->name.len;
 
@@ -104,9 +90,9 @@ static peg_status make_unique(struct ids *ids, struct peg__map_entry *base, char
         base->value = as_value((uintptr_t)base->value + ONE_MORE);
         snprintf(ret_id, ID_SIZE, "%.*s~%zu", (int)len, base->name.ptr,
                  (size_t)((uintptr_t)base->value / ONE_MORE + 1));
-    } while (peg__map_find(&ids->names, peg__str(ret_id)));
-    return peg__map_add(&ids->names, peg__str(ret_id), as_value(IS_TAKEN)) ? peg__fail_nomem(reterr)
-                                                                           : PEG_OK;
+    } while (peg__map_find(ids, peg__str(ret_id)));
+    return peg__map_add(ids, peg__str(ret_id), as_value(IS_TAKEN)) ? peg__fail_nomem(reterr)
+                                                                   : PEG_OK;
 }
 
 /* A block of a call is called as the call is, any other by its place. */
@@ -125,8 +111,8 @@ static peg_str default_id(const peg_json *block, size_t i, char buffer[ID_SIZE])
 }
 
 /* *ret_id is borrowed from the file or from `buffer`. */
-static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, char buffer[ID_SIZE],
-                            peg_str *ret_id, peg_error *reterr)
+static peg_status choose_id(struct peg__map *ids, const peg_json *block, size_t i,
+                            char buffer[ID_SIZE], peg_str *ret_id, peg_error *reterr)
 {
     char other[ID_SIZE];
     peg_str id = id_in_file(block, buffer);
@@ -135,13 +121,13 @@ static peg_status choose_id(struct ids *ids, const peg_json *block, size_t i, ch
 
     if (!has_own)
         id = default_id(block, i, buffer);
-    entry = peg__map_find(&ids->names, id);
+    entry = peg__map_find(ids, id);
     if (!entry) {
         *ret_id = id;
-        return peg__map_add(&ids->names, id, as_value(IS_TAKEN)) ? peg__fail_nomem(reterr) : PEG_OK;
+        return peg__map_add(ids, id, as_value(IS_TAKEN)) ? peg__fail_nomem(reterr) : PEG_OK;
     }
-    if (has_own && !is_id_taken(entry)) {
-        take_id(entry);
+    if (has_own && !((uintptr_t)entry->value & IS_TAKEN)) {
+        entry->value = as_value((uintptr_t)entry->value | IS_TAKEN);
         *ret_id = id;
         return PEG_OK;
     }
@@ -160,7 +146,7 @@ struct reading {
     const char *at; /* where the turn stands in its file */
     peg_error *reterr;
     peg_turn *turn;
-    struct ids ids;
+    struct peg__map ids;
     struct peg__call_match calls;
 };
 
@@ -291,7 +277,7 @@ static peg_status read_turn(struct peg__in *in, const peg_turn_read_options *opt
     struct reading r = {.options = options,
                         .at = in->at,
                         .reterr = in->reterr,
-                        .ids = {.names = PEG__MAP((size_t)2 * PEG_LIMIT_TURN_BLOCKS)},
+                        .ids = PEG__MAP((size_t)2 * PEG_LIMIT_TURN_BLOCKS),
                         .calls = PEG__CALL_MATCH};
     const peg_json *blocks = peg__in_kind(in, "blocks", PEG_JSON_ARRAY);
     peg_status status = check_shape(in, blocks);
@@ -300,7 +286,7 @@ static peg_status read_turn(struct peg__in *in, const peg_turn_read_options *opt
         status = begin_turn(in, &r.turn);
     if (!status && blocks)
         status = read_blocks(&r, blocks);
-    peg__map_free(&r.ids.names);
+    peg__map_free(&r.ids);
     peg__call_match_free(&r.calls);
     if (status)
         peg_turn_free(r.turn);

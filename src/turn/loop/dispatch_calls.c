@@ -365,11 +365,6 @@ static peg_status refuse_those(peg_dispatch *dispatch, const peg_error *why, mus
     return status;
 }
 
-static peg_status refuse_pending(peg_dispatch *dispatch, const peg_error *why, peg_error *reterr)
-{
-    return refuse_those(dispatch, why, NULL, NULL, reterr);
-}
-
 /* ---- calls that an earlier run left ------------------------------------------------- */
 
 /* Calls that are marked as begun may have had their effect: they run again only if they may. */
@@ -419,42 +414,31 @@ static bool must_not_run(peg_dispatch *dispatch, const peg_block *call, void *us
     return has_begun && !is_repeatable(dispatch, peg_block_tool(call));
 }
 
-static peg_status close_those(peg_dispatch *dispatch, struct left *left, peg_error *reterr)
+/* Either all that is pending, or only what is marked. */
+static peg_status close_left(peg_dispatch *dispatch, bool is_everything_pending, peg_error *reterr)
 {
+    struct left left = {.begun = PEG__MAP(PEG_LIMIT_TURN_BLOCKS),
+                        .is_everything_pending = is_everything_pending};
     const peg_json *marks = NULL;
     peg_error why;
     peg_status status = PEG_OK;
 
     if (peg_turn_get(dispatch->turn, &peg_key_calls_started, &marks, NULL))
-        left->is_unreadable = true;
-    if (!marks && !left->is_unreadable && !left->is_everything_pending)
+        left.is_unreadable = true;
+    if (!marks && !left.is_unreadable && !left.is_everything_pending)
         return PEG_OK;
     peg__fail(&why, PEG_ESTATE, "E_OUTCOME_UNKNOWN",
               "it is not known whether this call was carried out: the run that began it did not "
               "come to its end. It was not repeated; find out what is the case before you call "
               "it again");
     if (marks)
-        status = read_marks(marks, left, reterr);
+        status = read_marks(marks, &left, reterr);
     if (!status)
-        status = refuse_those(dispatch, &why, must_not_run, left, reterr);
+        status = refuse_those(dispatch, &why, must_not_run, &left, reterr);
     if (!status)
         status = peg_turn_unset(dispatch->turn, &peg_key_calls_started, reterr);
-    peg__map_free(&left->begun);
+    peg__map_free(&left.begun);
     return status;
-}
-
-static peg_status close_left(peg_dispatch *dispatch, peg_error *reterr)
-{
-    struct left left = {.begun = PEG__MAP(PEG_LIMIT_TURN_BLOCKS), .is_everything_pending = true};
-
-    return close_those(dispatch, &left, reterr);
-}
-
-static peg_status close_begun(peg_dispatch *dispatch, peg_error *reterr)
-{
-    struct left left = {.begun = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
-
-    return close_those(dispatch, &left, reterr);
 }
 
 /* ---- running them ----------------------------------------------------------------- */
@@ -464,7 +448,7 @@ static peg_status run_calls(peg_dispatch *dispatch, size_t *ret_n, peg_error *re
     struct batch batch = {.dispatch = dispatch,
                           .tap = {.announce = announce_call, .start = begin_call, .user = &batch},
                           .handles = PEG__MAP(PEG_LIMIT_TURN_BLOCKS)};
-    peg_status status = close_begun(dispatch, reterr);
+    peg_status status = close_left(dispatch, false, reterr);
 
     if (!status)
         status = collect_pending(&batch, reterr);
@@ -552,13 +536,17 @@ static peg_status pause_at(peg_dispatch *dispatch, const char *phase, size_t n_p
                            peg_step_decision *ret_decision, peg_error *reterr)
 {
     peg_str session = {NULL, 0};
+    peg_status status;
 
     *ret_decision = PEG_STEP_CONTINUE;
     if (!dispatch->loop->steps ||
         peg_turn_get_string(dispatch->turn, &peg_key_session_id, &session, NULL) || !session.len)
         return PEG_OK;
-    return peg_stepper_pause(dispatch->loop->steps, dispatch->ctx, session, phase, n_pending,
-                             ret_decision, reterr);
+    status = peg_stepper_pause(dispatch->loop->steps, dispatch->ctx, session, phase, n_pending,
+                               ret_decision, reterr);
+    if (!status && *ret_decision == PEG_STEP_ABORT)
+        peg_dispatch_abort(dispatch, "aborted at a step");
+    return status;
 }
 
 /* ---- the calls ------------------------------------------------------------------ */
@@ -569,7 +557,7 @@ static peg_status skip_calls(peg_dispatch *dispatch, const char *code, const cha
     peg_error error;
 
     peg__fail(&error, PEG_ESTATE, code, "%s", why);
-    return refuse_pending(dispatch, &error, reterr);
+    return refuse_those(dispatch, &error, NULL, NULL, reterr);
 }
 
 static peg_status answer_calls(peg_dispatch *dispatch, peg_step_decision decision,
@@ -594,19 +582,13 @@ static peg_status run_asked(peg_dispatch *dispatch, peg_error *reterr)
     if (!n_pending)
         return PEG_OK;
     status = pause_at(dispatch, "after_inference", n_pending, &decision, reterr);
-    if (!status && decision == PEG_STEP_ABORT)
-        peg_dispatch_abort(dispatch, "aborted at a step");
     if (status || peg__dispatch_is_over(dispatch))
         return status;
     status = answer_calls(dispatch, decision, reterr);
     if (status || peg__dispatch_is_stopped(dispatch))
         return status;
     status = snapshot_turn(dispatch, PEG_PHASE_POST_TOOLS, reterr);
-    if (!status)
-        status = pause_at(dispatch, "after_tools", 0, &decision, reterr);
-    if (!status && decision == PEG_STEP_ABORT)
-        peg_dispatch_abort(dispatch, "aborted at a step");
-    return status;
+    return status ? status : pause_at(dispatch, "after_tools", 0, &decision, reterr);
 }
 
 /* ---- what an earlier run left --------------------------------------------------- */
@@ -619,7 +601,7 @@ peg_status peg__dispatch_settle_pending(peg_dispatch *dispatch, peg_error *reter
         return PEG_OK;
     status = peg__dispatch_read_config(dispatch, reterr);
     if (!status)
-        status = close_left(dispatch, reterr);
+        status = close_left(dispatch, true, reterr);
     if (!status && count_pending(dispatch->turn))
         status = answer_calls(dispatch, PEG_STEP_CONTINUE, reterr);
     if (!status)

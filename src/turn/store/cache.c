@@ -30,7 +30,7 @@ static size_t place_of(const struct peg__cache *cache, const void *thing)
 }
 
 /* Where it stands, or where it would. Requires capacity. */
-static struct peg__cached *find_slot(const struct peg__cache *cache, const void *thing)
+static struct peg__cached *find_cached(const struct peg__cache *cache, const void *thing)
 {
     size_t i = place_of(cache, thing);
 
@@ -45,7 +45,7 @@ const unsigned char *peg__cache_find(struct peg__cache *cache, const void *thing
 
     if (!cache->capacity)
         return NULL;
-    entry = find_slot(cache, thing);
+    entry = find_cached(cache, thing);
     if (!entry->thing)
         return NULL;
     entry->round = cache->round;
@@ -72,7 +72,7 @@ static bool move(struct peg__cache *cache, size_t capacity, uint64_t since)
         const struct peg__cached *entry = &cache->entries[i];
 
         if (entry->thing && entry->round >= since) {
-            *find_slot(&to, entry->thing) = *entry;
+            *find_cached(&to, entry->thing) = *entry;
             to.n++;
             to.n_bytes += entry->size;
         } else if (entry->thing) {
@@ -112,7 +112,7 @@ void peg__cache_add(struct peg__cache *cache, enum peg__cache_kind kind, const v
 
     if (!make_capacity(cache, size))
         return;
-    entry = find_slot(cache, thing);
+    entry = find_cached(cache, thing);
     if (entry->thing)
         return;
     *entry = (struct peg__cached){

@@ -83,7 +83,7 @@ static struct kept *find_kept(const peg_memory_storage *storage, const peg_ctx *
     return peg__map_get(&storage->runs, run_id_of(ctx));
 }
 
-static peg_status fail_full(peg_error *reterr, unsigned max, const char *what)
+static peg_status fail_storage_full(peg_error *reterr, unsigned max, const char *what)
 {
     return peg__fail(reterr, PEG_ELIMIT, "E_STORAGE_FULL",
                      "the storage in memory is full: it takes %u %s; use one that keeps less", max,
@@ -103,8 +103,9 @@ static struct kept *make_kept(peg_memory_storage *storage, const peg_ctx *ctx,
     status = kept ? peg__map_add(&storage->runs, run_id_of(ctx), kept) : PEG_ENOMEM;
     if (status) {
         peg__free(kept);
-        *ret_status = status == PEG_ELIMIT ? fail_full(reterr, PEG_LIMIT_STORAGE_RUNS, "runs")
-                                           : peg__fail_nomem(reterr);
+        *ret_status = status == PEG_ELIMIT
+                          ? fail_storage_full(reterr, PEG_LIMIT_STORAGE_RUNS, "runs")
+                          : peg__fail_nomem(reterr);
         return NULL;
     }
     kept->files.max = PEG_LIMIT_STORAGE_FILES;
@@ -123,7 +124,7 @@ static peg_status put_block(peg_memory_storage *storage, const peg_ctx *ctx, peg
         return status;
     at = peg__blocks_find(kept->blocks, PEG__NAME_ID, peg_block_id(block));
     if (at == PEG__NO_BLOCK && storage->n_blocks >= PEG_LIMIT_STORAGE_BLOCKS)
-        return fail_full(reterr, PEG_LIMIT_STORAGE_BLOCKS, "blocks");
+        return fail_storage_full(reterr, PEG_LIMIT_STORAGE_BLOCKS, "blocks");
     if (peg__blocks_reserve(&kept->blocks))
         return peg__fail_nomem(reterr);
     if (at == PEG__NO_BLOCK) {
@@ -263,10 +264,10 @@ static peg_status put_file(peg_memory_storage *storage, const peg_ctx *ctx, peg_
     before = peg__map_get(&kept->files, name);
     n_bytes = storage->n_bytes - length_of(before) + length_of(reader);
     if (n_bytes > PEG_LIMIT_STORAGE_BYTES)
-        return fail_full(reterr, PEG_LIMIT_STORAGE_BYTES, "bytes");
+        return fail_storage_full(reterr, PEG_LIMIT_STORAGE_BYTES, "bytes");
     status = peg__map_put(&kept->files, name, reader, &old);
     if (status == PEG_ELIMIT)
-        return fail_full(reterr, PEG_LIMIT_STORAGE_FILES, "files of a run");
+        return fail_storage_full(reterr, PEG_LIMIT_STORAGE_FILES, "files of a run");
     if (status)
         return peg__fail_nomem(reterr);
     peg_reader_ref(reader);
@@ -291,7 +292,7 @@ static peg_status keep_bytes(void *user, peg_ctx *ctx, const char *what, peg_str
                          "bytes",
                          PEG_LIMIT_BLOCK_ID_BYTES);
     if (bytes.len > PEG_LIMIT_STORAGE_BYTES)
-        return fail_full(reterr, PEG_LIMIT_STORAGE_BYTES, "bytes");
+        return fail_storage_full(reterr, PEG_LIMIT_STORAGE_BYTES, "bytes");
     status = peg_reader_from_bytes(bytes, &reader, reterr);
     if (status)
         return status;
