@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "pegboard/common.h"
+#include "pegboard/json.h"
 
 /* What every subcommand exits with. */
 enum {
@@ -172,6 +173,9 @@ peg_status cli_read_file_max(const char *path, struct peg__buf *text, peg_error 
  * order mark, or it may be YAML and looks so. Leaves other errors alone.
  */
 void cli_hint(peg_str text, bool may_be_yaml, peg_error *error);
+
+/* YAML, or JSON with cli_hint() on an error. */
+peg_status cli_parse(peg_str text, bool is_yaml, peg_json_doc **ret_doc, peg_error *reterr);
 
 /* ---- lines ------------------------------------------------------------------ */
 

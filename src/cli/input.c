@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "pegboard/yaml.h"
 
 enum { READ_BYTES = 64 << 10 };
 
@@ -165,6 +166,16 @@ void cli_hint(peg_str text, bool may_be_yaml, peg_error *error)
         hint = "if this is YAML, try --yaml";
     if (hint)
         snprintf(error->message + len, sizeof(error->message) - len, "; %s", hint);
+}
+
+peg_status cli_parse(peg_str text, bool is_yaml, peg_json_doc **ret_doc, peg_error *reterr)
+{
+    const peg_status status = is_yaml ? peg_yaml_parse(text, NULL, ret_doc, reterr)
+                                      : peg_json_parse(text, NULL, ret_doc, reterr);
+
+    if (status && !is_yaml)
+        cli_hint(text, false, reterr);
+    return status;
 }
 
 /* ---- lines ------------------------------------------------------------------ */

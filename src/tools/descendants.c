@@ -32,8 +32,8 @@
 
 static const char id_name[] = "PEGBOARD_COMMAND_ID=";
 
-/* Whoever spawns holds the lock until its child is in the list: what is a child of ours and not in
- * it is an orphan. */
+/* A thread that spawns holds the lock until its child is in the list: a child of ours that is not
+ * in it is an orphan. */
 static struct {
     pthread_mutex_t lock;
     atomic_bool is_adopted;
@@ -241,7 +241,7 @@ static bool is_descendant(const struct peg__family *family, const struct process
     struct process *at = find_process(processes, process->pid);
 
     if (family->root && process->group == family->root)
-        return false; /* it hears what the group hears, once */
+        return false; /* it gets the signal of the group, once */
     for (size_t n = 0; at && at->parent != self && n < processes->n; n++) {
         if (family->root && at->parent == family->root)
             return true;

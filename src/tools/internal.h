@@ -56,7 +56,7 @@ void peg__close(int *fd);
  * orphans, and ended with it. The library does not do so by itself: orphans of a host that are
  * none of ours would become its children, and it would have to wait for them.
  *
- * An orphan is told apart from those of other commands by PEGBOARD_COMMAND_ID, which each command
+ * An orphan differs from those of other commands by its PEGBOARD_COMMAND_ID, which each command
  * then finds in its environment and hands on. One that has none is this command's if it began after
  * it, and no other command runs.
  */
@@ -75,7 +75,7 @@ int peg__family_spawn(struct peg__family *family, const struct peg__program *pro
                       struct peg__child *ret_child);
 /* Somebody else has waited for the command, whose pid may be another's by now. */
 void peg__family_lose(struct peg__family *family);
-/* To all of them that can be seen now and have left the group of the command, which hears it as a
+/* To all of them that can be seen now and have left the group of the command, which gets it as a
  * group. Returns how many are alive. */
 size_t peg__family_signal(const struct peg__family *family, int number);
 /* Until none is alive; gives up after PEG_LIMIT_COMMAND_KILL_ROUNDS. */

@@ -92,7 +92,7 @@ static void set_end(struct run *run, enum peg__process_end end)
     run->is_ended = true;
 }
 
-/* Once it has exited or was told to end, the context has no more to say. */
+/* Once it has exited or was signaled, the context does not matter any more. */
 static bool can_be_stopped(const struct run *run)
 {
     return run->phase == GOING && !run->has_exited;
@@ -198,7 +198,7 @@ static bool read_output(struct run *run)
 
     if (!read_some(&run->child.out, bytes, &n))
         return false;
-    /* One that was told to end may write what it likes. */
+    /* What it writes after the signal does not count. */
     if (run->is_ended)
         return true;
     peg__buf_add(&run->result->output, bytes, n);

@@ -14,7 +14,6 @@
 #include "cli/terminal/terminal.h"
 #include "pegboard/definitions.h"
 #include "pegboard/schema.h"
-#include "pegboard/yaml.h"
 #include "json/json.h"
 
 /* What was asked for. Strings are borrowed from argv. */
@@ -51,26 +50,14 @@ static bool is_yaml(const char *path, peg_str text)
     return i < text.len && text.ptr[i] != '[' && text.ptr[i] != '{';
 }
 
-static peg_status parse_definitions(const char *path, peg_str text, peg_json_doc **ret_doc,
-                                    peg_error *reterr)
-{
-    peg_status status;
-
-    if (is_yaml(path, text))
-        return peg_yaml_parse(text, NULL, ret_doc, reterr);
-    status = peg_json_parse(text, NULL, ret_doc, reterr);
-    if (status && reterr)
-        cli_hint(text, false, reterr);
-    return status;
-}
-
 static peg_status read_definitions_file(const char *path, peg_json_doc **ret_doc, peg_error *reterr)
 {
     struct peg__buf text = PEG__BUF(PEG_LIMIT_JSON_BYTES);
     peg_status status = cli_read_file(path, &text, reterr);
 
     if (!status)
-        status = parse_definitions(path, peg__buf_view(&text), ret_doc, reterr);
+        status =
+            cli_parse(peg__buf_view(&text), is_yaml(path, peg__buf_view(&text)), ret_doc, reterr);
     peg__buf_free(&text);
     return status;
 }

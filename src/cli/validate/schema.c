@@ -18,19 +18,6 @@
 #include "schema/compile/compile.h"
 #include "json/json.h"
 
-static peg_status parse_document(const char *path, peg_str text, peg_json_doc **ret_doc,
-                                 peg_error *reterr)
-{
-    peg_status status;
-
-    if (cli_syntax_of(path) == CLI_SYNTAX_YAML)
-        return peg_yaml_parse(text, NULL, ret_doc, reterr);
-    status = peg_json_parse(text, NULL, ret_doc, reterr);
-    if (status)
-        cli_hint(text, false, reterr);
-    return status;
-}
-
 /* Replaces YAML text by the JSON it says. */
 static peg_status to_json(struct peg__buf *text, peg_error *reterr)
 {
@@ -124,7 +111,8 @@ static peg_status add_document(struct validate *v, const struct document *docume
     peg_status status = cli_read_file_max(document->path, &v->schema_text, reterr);
 
     if (!status)
-        status = parse_document(document->path, peg__buf_view(&v->schema_text), &doc, reterr);
+        status = cli_parse(peg__buf_view(&v->schema_text),
+                           cli_syntax_of(document->path) == CLI_SYNTAX_YAML, &doc, reterr);
     if (status)
         return status;
     if (!document->uri.len)

@@ -3,11 +3,11 @@
 /*
  * Calls that were started: waiting for their end, asking for it.
  *
- * The gateway waits, and says at its end, which comes a little before the time that it was told,
- * that the call runs; we wait for that answer as for any other. Then our wait is over too, or
- * others follow. A gateway that does not wait, because it cannot ask its registry, is asked again
- * as one that was lost: a few times, with growing pauses. If we wait without end, then until it
- * waits, or our context stops.
+ * The gateway waits until a little before the requested time, and then reports that the call runs;
+ * we wait for that answer as for any other. Then our wait is over too, or others follow. A gateway
+ * that does not wait, because it cannot ask its registry, is asked again as one that was lost: a
+ * few times, with growing pauses. If we wait without end, then until it waits, or our context
+ * stops.
  */
 
 #include <string.h>
@@ -21,7 +21,7 @@
 enum {
     /* One wait, when there is no end to them. */
     WAIT_MS = 10 * 60 * 1000,
-    /* Who does not wait at all wants to hear what the gateway knows: it needs a moment to look. */
+    /* Without a wait the gateway still needs a moment to check the call. */
     LEAST_MS = 200,
     /* For the answer, of a client that has no timeout. */
     ANSWER_MS = 10000,
@@ -70,7 +70,7 @@ static bool is_wait_over(const struct awaiting *a)
     return awaiting_now_ns(a) >= a->until_ns;
 }
 
-/* A gateway that waits does so until just before the time that it was told. */
+/* A gateway that waits does so until just before the requested time. */
 static bool has_waited(const struct awaiting *a)
 {
     return (awaiting_now_ns(a) - a->asked_ns) / PEG_NS_PER_MS >= a->asked_ms / 2;
@@ -104,8 +104,8 @@ static bool has_lost_many(const struct awaiting *a)
     return a->n_lost > a->registry->client->max_reasks;
 }
 
-/* One more was lost. Who waits without end decides himself when it is enough, unless he wants to
- * hear of the first. */
+/* One more was lost. A wait without end goes on, unless max_reasks is 0: then the first loss ends
+ * it. */
 static bool may_lose(struct awaiting *a)
 {
     a->n_lost++;

@@ -45,6 +45,21 @@ static uint32_t *counter_of(struct remote__cache *cache, peg_str key)
     return &cache->n_changes[peg__hash(open, key) % REMOTE_COUNTERS];
 }
 
+static pthread_mutex_t *take_lock(peg_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    return &client->lock;
+}
+
+static void drop_lock(pthread_mutex_t *const *lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+
+/* Until the end of the block. */
+#define WITH_LOCK(client)                                                                          \
+    PEG_CLEANUP(drop_lock) pthread_mutex_t *const lock __attribute__((unused)) = take_lock(client)
+
 static struct remote__cached *free_cached(struct remote__cached *cached)
 {
     if (cached)
@@ -78,21 +93,16 @@ static enum remote__age age_of(const peg_client *client, struct remote__cached *
 struct remote__toolset *remote__cache_get(struct remote__registry *registry, peg_str name,
                                           enum remote__age *ret_age)
 {
-    peg_client *client = registry->client;
-    struct remote__toolset *toolset = NULL;
-    struct remote__cached *cached;
     char text[KEY_BYTES];
     const peg_str key = cache_key(registry, name, text);
+    WITH_LOCK(registry->client);
+    struct remote__cached *cached = peg__map_get(&registry->client->cache.map, key);
 
-    pthread_mutex_lock(&client->lock);
-    cached = peg__map_get(&client->cache.map, key);
-    if (cached) {
-        toolset = cached->toolset;
-        peg_toolset_ref(&toolset->toolset);
-        *ret_age = age_of(client, cached);
-    }
-    pthread_mutex_unlock(&client->lock);
-    return toolset;
+    if (!cached)
+        return NULL;
+    peg_toolset_ref(&cached->toolset->toolset);
+    *ret_age = age_of(registry->client, cached);
+    return cached->toolset;
 }
 
 /* With the lock. */
@@ -117,15 +127,11 @@ static void evict_oldest(struct remote__cache *cache)
 
 uint32_t remote__cache_note(struct remote__registry *registry, peg_str name)
 {
-    peg_client *client = registry->client;
     char text[KEY_BYTES];
     const peg_str key = cache_key(registry, name, text);
-    uint32_t n_changes;
+    WITH_LOCK(registry->client);
 
-    pthread_mutex_lock(&client->lock);
-    n_changes = *counter_of(&client->cache, key);
-    pthread_mutex_unlock(&client->lock);
-    return n_changes;
+    return *counter_of(&registry->client->cache, key);
 }
 
 /* With the lock. */
@@ -152,31 +158,24 @@ static void outrank(const struct remote__registry *registry, peg_str name)
 
 void remote__cache_set_first(struct remote__registry *registry, peg_str name)
 {
-    peg_client *client = registry->client;
-    struct remote__cached *cached;
+    WITH_LOCK(registry->client);
+    struct remote__cached *cached = find_cached(registry, name);
 
-    pthread_mutex_lock(&client->lock);
-    cached = find_cached(registry, name);
-    if (cached) {
-        cached->is_first = true;
-        cached->first_ns = peg_clock_mono_ns(client->clock);
-    }
-    pthread_mutex_unlock(&client->lock);
+    if (!cached)
+        return;
+    cached->is_first = true;
+    cached->first_ns = peg_clock_mono_ns(registry->client->clock);
 }
 
 bool remote__cache_is_first(struct remote__registry *registry, peg_str name)
 {
-    peg_client *client = registry->client;
+    const peg_client *client = registry->client;
     const int64_t ttl_ns = peg__clock_after_ms(0, client->cache_ttl_ms);
-    const struct remote__cached *cached;
-    bool is_first;
+    WITH_LOCK(registry->client);
+    const struct remote__cached *cached = find_cached(registry, name);
 
-    pthread_mutex_lock(&client->lock);
-    cached = find_cached(registry, name);
-    is_first =
-        cached && cached->is_first && peg_clock_mono_ns(client->clock) - cached->first_ns < ttl_ns;
-    pthread_mutex_unlock(&client->lock);
-    return is_first;
+    return cached && cached->is_first &&
+           peg_clock_mono_ns(client->clock) - cached->first_ns < ttl_ns;
 }
 
 /* With the lock. */
@@ -257,13 +256,9 @@ void remote__cache_check(struct remote__registry *registry, peg_str name, uint64
 
 uint64_t remote__cache_begin_all(struct remote__registry *registry)
 {
-    peg_client *client = registry->client;
-    uint64_t since;
+    WITH_LOCK(registry->client);
 
-    pthread_mutex_lock(&client->lock);
-    since = client->cache.n_confirmed;
-    pthread_mutex_unlock(&client->lock);
-    return since;
+    return registry->client->cache.n_confirmed;
 }
 
 void remote__cache_end_all(struct remote__registry *registry, uint64_t since)
@@ -289,14 +284,11 @@ void remote__cache_end_all(struct remote__registry *registry, uint64_t since)
 
 void remote__cache_cool(struct remote__registry *registry, peg_str name)
 {
-    peg_client *client = registry->client;
-    struct remote__cached *cached;
+    WITH_LOCK(registry->client);
+    struct remote__cached *cached = find_cached(registry, name);
 
-    pthread_mutex_lock(&client->lock);
-    cached = find_cached(registry, name);
     if (cached)
         cached->is_fetching = false;
-    pthread_mutex_unlock(&client->lock);
 }
 
 void remote__cache_clear(peg_client *client)

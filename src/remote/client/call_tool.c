@@ -451,11 +451,8 @@ static peg_status end_unsent(struct calling *c, const peg_error *why, peg_error 
         .name = peg__str(why->status == PEG_ENOTFOUND ? "not_found" : "service_unavailable"),
     };
 
-    if (why->status == PEG_ENOMEM || why->status == PEG_EINVAL) {
-        if (reterr)
-            *reterr = *why;
-        return why->status;
-    }
+    if (why->status == PEG_ENOMEM || why->status == PEG_EINVAL)
+        return remote__pass_error(why, reterr);
     if (c->ctx && peg_ctx_check(c->ctx, NULL))
         return remote__result_stopped(&nowhere, why, false, &c->result, reterr);
     return remote__result_of(&refused, &c->result, reterr);

@@ -25,7 +25,7 @@ enum {
     DEFAULT_KEEPALIVE_MS = 20000,
     DEFAULT_CACHE_TTL_MS = 3600000,
     DEFAULT_REASKS = 4,
-    /* While somebody waits: a gateway that has come back is soon found. */
+    /* Short, since callers wait: a gateway that has come back is soon found. */
     MAX_BACKOFF_MS = 2000,
 };
 

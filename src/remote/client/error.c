@@ -42,7 +42,7 @@ peg_status remote__wire_error(enum wire_error error, peg_str message, peg_error 
 }
 
 /* Only a gateway of ours adds a detail to a status; what comes without one is the connection's, or
- * somebody else's. */
+ * a proxy's. */
 bool remote__request_is_lost(const struct remote__request *req)
 {
     return !req->failure && req->status.code == GRPC_UNAVAILABLE && req->status.details.len == 0;
@@ -166,9 +166,7 @@ peg_status remote__ctx_error(peg_ctx *ctx, peg_error *reterr)
     peg_error why = {.status = PEG_ECANCELED};
 
     peg__ctx_why_stopped(ctx, &why);
-    if (reterr)
-        *reterr = why;
-    return why.status;
+    return remote__pass_error(&why, reterr);
 }
 
 int64_t remote__ctx_left_ms(const peg_ctx *ctx)

@@ -263,9 +263,7 @@ static peg_status get_first(struct remote__registry *first, const struct remote_
     }
     if (status != PEG_ENOMEM && failure.status)
         error = failure;
-    if (reterr)
-        *reterr = error;
-    return error.status;
+    return remote__pass_error(&error, reterr);
 }
 
 peg_status peg_client_get(peg_client *client, peg_ctx *ctx, const char *registry,

@@ -200,11 +200,8 @@ static peg_status list_all(struct listing *l, size_t first, peg_error *reterr)
 
     if (status)
         return status;
-    if (list->n_failures == l->n) {
-        if (reterr)
-            *reterr = l->list->failures[0].error;
-        return l->list->failures[0].error.status;
-    }
+    if (list->n_failures == l->n)
+        return remote__pass_error(&l->list->failures[0].error, reterr);
     status = sort_list(l, first, reterr);
     list->items = l->list->items;
     list->failures = l->list->failures;

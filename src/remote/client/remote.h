@@ -43,8 +43,8 @@ struct remote__registry {
     const char *const *exclude;
     struct grpc_channel *channel;    /* the loop's */
     struct peg__blob *authorization; /* "Bearer ..." or NULL; under the client's lock */
-    char epoch[REMOTE_EPOCH]; /* what its gateway last called its memory; "": it has not said.
-                               * Under the client's lock */
+    char epoch[REMOTE_EPOCH];        /* of its gateway's memory, as last reported; "": unknown.
+                                      * Under the client's lock */
 };
 
 /* Counters of the cache: two names of one counter cost a fetch, now and then. */
@@ -124,7 +124,7 @@ struct remote__request {
     bool wants_resume;
     bool is_paused;
     bool is_over;
-    char epoch[REMOTE_EPOCH]; /* what received in the headers of the answer; when it is over */
+    char epoch[REMOTE_EPOCH]; /* from the headers of the answer; when it is over */
     /* when it is over; its texts lie in the arena */
     peg_status failure; /* of this side: it was not started, or there was no memory */
     peg_error error;
@@ -191,6 +191,14 @@ peg_status remote__fan_out(struct remote__fan *fans, size_t n, peg_ctx *ctx,
 /* The same for one, whose status it returns. */
 peg_status remote__unary(struct remote__fan *fan, peg_ctx *ctx, struct peg__arena *arena,
                          peg_error *reterr);
+
+/* Fails as another did. */
+static inline peg_status remote__pass_error(const peg_error *error, peg_error *reterr)
+{
+    if (reterr)
+        *reterr = *error;
+    return error->status;
+}
 
 /* protobuf-c takes no NULL for a string, and changes none. */
 static inline char *remote__text(const char *text)

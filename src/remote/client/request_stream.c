@@ -4,7 +4,7 @@
  * One exchange between a thread that waits and the client's loop:
  *
  *   start   posted  ->  begin()       the call is made
- *   next    <- on_message(), on_end() queue what received, and wake
+ *   next    <- on_message(), on_end() queue what arrives, and wake
  *   poke    posted  ->  on_poke()     it is to be canceled, or read on
  *
  * The ask lies on the waiting thread's stack. So that it outlives what the loop knows of it, that
@@ -19,7 +19,7 @@
 #include "base/text/str.h"
 #include "remote/client/remote.h"
 
-/* A message that received and was not read. */
+/* A message that has arrived and was not read. */
 struct remote__message {
     struct remote__message *next;
     size_t len;
@@ -52,7 +52,7 @@ static void fail_out_of_memory(struct remote__request *req)
         grpc_rpc_cancel(req->rpc);
 }
 
-/* Whoever asks again says of whom he asked first. */
+/* A repeated request names the epoch of the gateway that received the first. */
 static void on_request_headers(struct grpc_rpc *rpc, const struct grpc_metadata *metadata,
                                void *user)
 {
@@ -151,7 +151,7 @@ static void begin_request(struct net_message *message)
         .metadata = &req->metadata,
     };
 
-    /* Somebody wants it now: that is a reason to look whether the gateway has come back. */
+    /* A caller wants it now: reason enough to check whether the gateway has come back. */
     if (grpc_channel_state(req->registry->channel) == GRPC_CHANNEL_FAILING)
         grpc_channel_connect(req->registry->channel);
     req->failure = grpc_rpc_unary(req->registry->channel, &req->raw, req->request, &options,

@@ -241,11 +241,8 @@ peg_status remote__result_of_end(const struct remote__request *req, bool was_sta
     enum wire_error error;
     peg_status status;
 
-    if (req->failure) {
-        if (reterr)
-            *reterr = req->error;
-        return req->failure;
-    }
+    if (req->failure)
+        return remote__request_error(req, reterr);
     error = wire_error_from_status(&req->status, &arena, &end.name);
     end.outcome = outcome_of(error);
     end.was_started = end.outcome == PEG_REMOTE_UNKNOWN || req->says_started;

@@ -113,11 +113,8 @@ static peg_status gather(struct found *found, const struct remote__fan *fans, si
         status = take_answer(found, &fans[i], reterr);
     if (status)
         return status;
-    if (found->result.n_failures == n) {
-        if (reterr)
-            *reterr = found->failures[0].error;
-        return found->failures[0].error.status;
-    }
+    if (found->result.n_failures == n)
+        return remote__pass_error(&found->failures[0].error, reterr);
     qsort(found->items, found->result.len, sizeof(*found->items), compare_hits);
     if (found->result.len > found->limit)
         found->result.len = found->limit;

@@ -2,7 +2,7 @@
 
 /*
  * Watching: a thread for each registry reads its stream, and makes it again when it breaks. After a
- * break the gateway tells everything that is there, so nothing is missed, only told late.
+ * break the gateway reports everything that is there, so events may be late, but none is missed.
  */
 
 #include <signal.h>
@@ -26,7 +26,7 @@ struct watcher {
     struct grpc_backoff backoff;
     bool changes_only;
     uint64_t began;       /* for the cache: when everything that there is began to be told */
-    const char *reported; /* the code that was told last as LOST; NULL: it is not lost */
+    const char *reported; /* the last code reported as LOST; NULL: it is not lost */
 };
 
 /* Owned. */
