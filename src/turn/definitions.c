@@ -102,7 +102,7 @@ peg_status peg__definitions_overlay(const peg_json *stored, const peg_json *live
 
     peg_json_open_array(b);
     PEG_JSON_EACH_ITEM (stored, item) {
-        /* What was forged for artifacts is forged anew. */
+        /* Queries of artifacts are forged anew. */
         if (!is_ephemeral(item) && !find_named(live, name_of(item)))
             peg_json_add_copy(b, item);
     }

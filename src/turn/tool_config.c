@@ -168,7 +168,7 @@ void peg_duration_text(int64_t ns, char ret_text[PEG_DURATION_TEXT])
         snprintf(ret_text, PEG_DURATION_TEXT, "%s%s", sign, seconds);
 }
 
-/* What a file may have of them: name and kind of each member, and where its value is. */
+/* The members in a file: name and kind of each, and where its value is. */
 enum kind { SWITCH, NAME, COUNT, COUNT_IF_SET, DURATION, FACTOR };
 
 struct member {
@@ -432,7 +432,7 @@ peg_status peg_turn_set_tool_config(peg_turn *turn, const peg_tool_config *confi
 
     if (status)
         return status;
-    /* What stands there may be damaged: it is replaced then. */
+    /* A damaged one is replaced. */
     if (peg_turn_get(turn, &peg_key_tool_config, &old, NULL))
         old = NULL;
     b = peg_json_builder_new();

@@ -2,7 +2,7 @@
 #ifndef PEG_TURN_TURN_H
 #define PEG_TURN_TURN_H
 
-/* What the rooms of turns share beyond the public API. */
+/* Shared by the rooms of turns, beyond the public API. */
 
 #include "base/map.h"
 #include "pegboard/bag.h"

@@ -148,7 +148,7 @@ static peg_status add_fields(struct peg__payload *payload, peg_error *reterr)
     return add_odd_fields(payload, reterr);
 }
 
-/* What the file had goes before what we would write, but for lists that are joined already. */
+/* Members of the file replace those that we would write, but for lists that are joined already. */
 static void rest_fields(struct peg__payload *payload)
 {
     const peg_json *rest = payload->rest;

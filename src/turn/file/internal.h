@@ -221,7 +221,7 @@ void peg__in_copy_others(const peg_json *object, const struct peg__member *table
 
 /* Puts a pointer before `where` of an error. */
 void peg__in_below(peg_error *reterr, const char *at);
-/* What a definition was refused with, as an error of the file: `where` becomes `at`. PEG_ELIMIT and
+/* The error of a refused definition as one of the file: `where` becomes `at`. PEG_ELIMIT and
  * PEG_ENOMEM stay. */
 peg_status peg__in_refused(peg_status status, const char *at, peg_error *reterr);
 
@@ -230,7 +230,7 @@ peg_status peg__in_refused(peg_status status, const char *at, peg_error *reterr)
  * string, however broken; `args_base64` is a text that is no UTF-8.
  */
 
-/* What fields borrow from. Owned; starts as {0}. */
+/* The memory that fields borrow. Owned; starts as {0}. */
 struct peg__args_out {
     peg_json_doc *doc;
     char *base64;

@@ -180,7 +180,7 @@ bool peg__result_rest(const peg_json *payload, const peg_turn_read_options *opti
 
 /* ---- making the record ------------------------------------------------------------------ */
 
-/* What the definition borrows from. Owned. */
+/* A definition and the memory that it borrows. Owned. */
 struct making {
     const struct peg__block_read *how;
     struct peg__in *payload;

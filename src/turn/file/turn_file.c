@@ -48,7 +48,7 @@ static void *as_value(uintptr_t number)
     return (void *)number; // NOLINT(performance-no-int-to-ptr): the map never follows it
 }
 
-/* What the file calls a block; YAML reads an id of digits as a number. Empty if it has no id. */
+/* The id of a block in the file; YAML reads one of digits as a number. Empty if it has no id. */
 static peg_str id_in_file(const peg_json *block, char buffer[ID_SIZE])
 {
     const peg_json *id = peg_json_get(block, "id");
@@ -388,7 +388,7 @@ static peg_status write_blocks(const void *self, peg_json_builder *b, peg_error 
     return status;
 }
 
-/* What the file had beside what we know, in the order of the names. */
+/* Unknown members of the file, in the order of their names. */
 static peg_status write_members(const peg_turn *turn, peg_json_builder *b, peg_error *reterr)
 {
     struct peg__fields fields = {0};

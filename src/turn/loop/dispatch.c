@@ -158,7 +158,7 @@ static size_t count_calls(const peg_dispatch *dispatch)
     return peg_turn_count(dispatch->turn, PEG_BLOCKS_CALLS);
 }
 
-static void look_again(const peg_dispatch *dispatch, struct asking *asking)
+static void count_again(const peg_dispatch *dispatch, struct asking *asking)
 {
     const size_t n_calls = count_calls(dispatch);
 
@@ -190,10 +190,10 @@ static peg_status run_parts(peg_dispatch *dispatch, peg_error *reterr)
     if (goes_on(dispatch, status) && !peg_dispatch_is_signalled(dispatch) &&
         !dispatch->stops_after_iteration)
         status = execute(dispatch, reterr);
-    look_again(dispatch, &asking);
+    count_again(dispatch, &asking);
     if (goes_on(dispatch, status))
         status = run_pipeline(dispatch, loop->output, loop->n_output, "dispatch-output", reterr);
-    look_again(dispatch, &asking);
+    count_again(dispatch, &asking);
     if (goes_on(dispatch, status))
         status = auto_ack(dispatch, &asking, reterr);
     return status;

@@ -168,7 +168,7 @@ static peg_status sync_present(peg_dispatch *dispatch, const peg_json *stored,
     return stored ? peg_turn_unset(dispatch->turn, &peg_key_tool_definitions, reterr) : PEG_OK;
 }
 
-/* Nothing has changed since the last time: no need to look at each of them. */
+/* Nothing has changed since the last time: no need to compare each of them. */
 static bool has_synced(const peg_dispatch *dispatch, const struct peg__shared *live)
 {
     return dispatch->offered == live &&
@@ -210,7 +210,7 @@ static peg_status sync_definitions(peg_dispatch *dispatch, peg_error *reterr)
 
 /* ---- both ----------------------------------------------------------------------- */
 
-/* The events that describe the turn as it is now. */
+/* Events and the turn carry the same id of the inference. */
 static peg_status sync_id(peg_dispatch *dispatch, peg_error *reterr)
 {
     if (dispatch->iteration > 0)

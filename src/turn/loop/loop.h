@@ -27,8 +27,8 @@
  * walked to its end; those that have begun still do what they do after peg_middleware_run_next().
  */
 
-/* What a middleware holds while it runs. It lives as long as the turn or dispatch, not only as long
- * as the middleware, so that one that is used too late can be refused. */
+/* The handle of a middleware while it runs. It lives as long as the turn or dispatch, not only as
+ * long as the middleware, so that one that is used too late can be refused. */
 struct peg_middleware_next {
     struct peg__pipeline_run *run; /* NULL: the middleware has returned */
     size_t i;                      /* where the rest begins */
@@ -104,7 +104,7 @@ peg_status peg__streams_notify(struct peg__streams *streams, peg_ctx *ctx, peg_e
  * above. */
 peg_status peg__streams_notify_args(struct peg__streams *streams, peg_ctx *ctx, peg_str call_id,
                                     peg_str tool, peg_str delta, peg_error *reterr);
-/* What is written from now on belongs to other calls, also under the same ids. */
+/* Arguments from now on belong to other calls, also under the same ids. */
 void peg__streams_forget_args(struct peg__streams *streams);
 
 struct peg__call_part {

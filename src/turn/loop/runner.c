@@ -173,7 +173,7 @@ struct peg_turn_scope {
     peg_cancel *cancel;
     peg_registry *registry;
     peg_turn *turn; /* the caller's */
-    /* What the turn was attached to: it may be the turn of a dispatch that goes on. */
+    /* The attachment of the turn before: it may be the turn of a dispatch that goes on. */
     const peg_storage *outer_storage;
     peg_ctx *outer_ctx;
     char id[PEG_UUID_TEXT];

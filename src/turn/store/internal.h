@@ -65,7 +65,7 @@ void peg__dir_unlock(struct peg__dir *dir, const char *name);
 
 /* Replaces NAME.json. On the disk when this returns. */
 peg_status peg__dir_write(struct peg__dir *dir, const char *name, peg_str bytes, peg_error *reterr);
-/* What was read of a file; bytes are freed with peg__free(), and NULL if there is none. */
+/* A file as it was read; bytes are freed with peg__free(), and NULL if there is none. */
 struct peg__dir_file {
     char *bytes; /* NUL-terminated */
     size_t len;

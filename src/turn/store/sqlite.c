@@ -154,7 +154,7 @@ static peg_status find_row(struct peg__db *db, peg_str id, struct row *row, stru
 
 /* ---- parts of a turn as text ---------------------------------------------------------------- */
 
-/* What is saved in a transaction. */
+/* A turn while a transaction saves it. */
 struct saving {
     struct peg__db *db;
     peg_spool_store *bytes;
@@ -402,7 +402,7 @@ static peg_status sqlite_save(void *self, const peg_turn *turn, const peg_turn_i
 
 /* ---- loading -------------------------------------------------------------------- */
 
-/* What is loaded in a transaction. */
+/* A turn while a transaction loads it. */
 struct loading {
     struct peg__db *db;
     const peg_turn_read_options *how;

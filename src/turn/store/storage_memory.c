@@ -18,7 +18,7 @@
 #include "pegboard/ctx.h"
 #include "turn/turn.h"
 
-/* What one run_id keeps. Owned by the storage. */
+/* The things kept for one run_id. Owned by the storage. */
 struct kept {
     struct peg__blocks *blocks;
     struct peg__map files; /* "media/ID", "retrieved/ID" to peg_reader */
@@ -90,7 +90,7 @@ static peg_status fail_storage_full(peg_error *reterr, unsigned max, const char 
                      what);
 }
 
-/* What the run keeps, made if it kept nothing yet; NULL with *ret_status and the error. */
+/* Those of the run, made if it has none yet; NULL with *ret_status and the error. */
 static struct kept *make_kept(peg_memory_storage *storage, const peg_ctx *ctx,
                               peg_status *ret_status, peg_error *reterr)
 {
