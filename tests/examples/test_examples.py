@@ -50,7 +50,7 @@ def add_example(name):
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE)
         ran = Ran(command, done).exits(STATUS.get(name, 0)).is_silent()
-        ran.says(read(f"expected/{name}.txt"))
+        ran.prints(read(f"expected/{name}.txt"))
 
     run.__name__ = f"{name}_prints_what_is_expected"
     scenario(run)
@@ -83,7 +83,7 @@ def add_server(name):
         ended = [server.end() for server in reversed(servers)]
         for ran in ended:
             ran.exits(0).is_silent()
-        ended[0].says(read(f"expected/{name}.txt"))
+        ended[0].prints(read(f"expected/{name}.txt"))
 
     run.__name__ = f"{name}_serves_until_it_is_told_to_end"
     scenario(run)
@@ -123,7 +123,7 @@ def gateway_agent_answers_with_the_tools_of_another_process(w):
     try:
         check("event=attached" in provider.process.stderr.readline(), "the provider is not attached")
         ran, (first, second) = ask_model(w, "gateway_agent", "forecast+umbrella", {"PEGBOARD_REGISTRY": ADDRESS})
-        ran.exits(0).is_silent().says(read("expected/gateway_agent.txt"))
+        ran.exits(0).is_silent().prints(read("expected/gateway_agent.txt"))
         check({"forecast", "convert"} <= {tool["function"]["name"] for tool in first["tools"]}, first)
         check("heavy rain" in second["messages"][-1]["content"], second["messages"][-1])
     finally:
@@ -149,7 +149,7 @@ def agents_say_how_they_are_used(w):
         command = [os.path.join(BUILT, name), *arguments]
         done = subprocess.run(command, check=False, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        Ran(command, done).exits(2).says("").complains("usage: ", name, "URL MODEL")
+        Ran(command, done).exits(2).prints("").complains("usage: ", name, "URL MODEL")
 
 
 @scenario
@@ -178,7 +178,7 @@ def python_programs_say_what_they_need(w):
         command = [sys.executable, "-B", os.path.join(FOLDER, "providers", "python", name)]
         done = subprocess.run(command, check=False, text=True, env={**os.environ, "PYTHONPATH": w.directory},
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT_S)
-        Ran(command, done).exits(1).says("").complains(name, "needs grpc", "apt-get install python3-grpcio",
+        Ran(command, done).exits(1).prints("").complains(name, "needs grpc", "apt-get install python3-grpcio",
                                                         "-m pip install grpcio")
 
 
@@ -192,7 +192,7 @@ def node_programs_say_what_they_need(w):
         command = ["node", w.path(os.path.join("node", name))]
         done = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=TIMEOUT_S)
-        Ran(command, done).exits(1).says("").complains("@grpc/grpc-js is missing", "npm install")
+        Ran(command, done).exits(1).prints("").complains("@grpc/grpc-js is missing", "npm install")
 
 
 # ---- all of them -----------------------------------------------------------------------

@@ -152,18 +152,18 @@ def case_of_a_result_in_chunks(ask, name, _):
 
 
 def case_of_a_tool_that_fails(ask, name, who):
-    ran = ask(name, "stats", {"numbers": []}).exits(1).says("")
+    ran = ask(name, "stats", {"numbers": []}).exits(1).prints("")
     ran.complains(FAILS.get(who, "no_numbers"), "give at least one number")
 
 
 def case_of_wrong_arguments(ask, name, _):
-    ask(name, "stats", {"numbers": "many"}).exits(1).says("").complains(INVALID, "/numbers")
+    ask(name, "stats", {"numbers": "many"}).exits(1).prints("").complains(INVALID, "/numbers")
 
 
 def case_of_many_wrong_arguments(ask, name, _):
     """Stock clients lose the status if its headers are too long: the report is cut."""
     texts = [f"{chr(0xe4) * 100} number {n}" for n in range(64)]
-    ask(name, "stats", {"numbers": texts}).exits(1).says("").complains(INVALID, "/numbers/0", " more")
+    ask(name, "stats", {"numbers": texts}).exits(1).prints("").complains(INVALID, "/numbers/0", " more")
 
 
 def case_of_output(ask, name, who):
@@ -178,7 +178,7 @@ def case_of_the_library(ask, name, _):
 
 
 def case_of_the_library_and_wrong_arguments(ask, name, _):
-    ask(name, "measure", {}).exits(1).says("").complains(INVALID, "'text'")
+    ask(name, "measure", {}).exits(1).prints("").complains(INVALID, "'text'")
 
 
 CASES = [case_of_a_result, case_of_a_result_in_chunks, case_of_a_tool_that_fails, case_of_wrong_arguments,
@@ -274,11 +274,11 @@ class Caller(Process):
         super().__init__([PEGBOARD, "call", "--registry", gateway.address, "--stream", "--json", *options,
                           "numbers", tool, *arguments])
 
-    def says(self, part):
+    def prints(self, part):
         return self.line_with(part)
 
     def result(self):
-        return json.loads(self.says('"outcome"'))
+        return json.loads(self.prints('"outcome"'))
 
 
 def for_each_language(function):
@@ -314,7 +314,7 @@ def status_of(gateway):
 def a_provider_hears_that_a_call_was_canceled(who):
     with Gateway() as gateway, Provider(who, gateway.address):
         with Caller(gateway, "count", "to=100000", "pause_ms=20", options=["--timeout", "60s"]) as caller:
-            caller.says("1\\n")
+            caller.prints("1\\n")
             caller.stop(signal.SIGINT)
         # Its thread is free again: as many calls as it has are answered.
         with contextlib.ExitStack() as stack:
@@ -330,11 +330,11 @@ def a_provider_hears_that_a_call_was_canceled(who):
 def a_provider_comes_back_with_a_call_that_still_runs(who):
     with Gateway() as gateway, Wire(gateway.port) as wire, Provider(who, wire.address) as provider:
         with Caller(gateway, "count", "to=30", "pause_ms=100") as caller:
-            caller.says("1\\n")
+            caller.prints("1\\n")
             wire.cut()
             wire.mend()
             provider.is_offered()
-            caller.says("30\\n")  # what it says is heard again
+            caller.prints("30\\n")  # what it says is heard again
             same(caller.result()["result"], 30)
 
 
@@ -342,7 +342,7 @@ def a_provider_comes_back_with_a_call_that_still_runs(who):
 def a_provider_comes_back_with_a_result_that_nobody_has_heard(who):
     with Gateway() as gateway, Wire(gateway.port) as wire, Provider(who, wire.address) as provider:
         with Caller(gateway, "count", "to=4", "pause_ms=50") as caller:
-            caller.says("1\\n")
+            caller.prints("1\\n")
             wire.cut()
             time.sleep(0.5)  # longer than the call takes; if not, this is the test above
             wire.mend()
@@ -354,7 +354,7 @@ def a_provider_comes_back_with_a_result_that_nobody_has_heard(who):
 def a_provider_finishes_at_a_gateway_that_drains_and_attaches_to_the_next(who):
     with Gateway() as gateway, Provider(who, gateway.address) as provider:
         with Caller(gateway, "count", "to=10", "pause_ms=100") as caller:
-            caller.says("1\\n")
+            caller.prints("1\\n")
             gateway.process.send_signal(signal.SIGTERM)
             same(caller.result()["result"], 10)
         same(gateway.wait(), 0)
@@ -368,7 +368,7 @@ def a_provider_finishes_at_a_gateway_that_drains_and_attaches_to_the_next(who):
 def a_provider_that_is_stopped_finishes_what_it_runs(who):
     with Gateway() as gateway, Provider(who, gateway.address) as provider:
         with Caller(gateway, "count", "to=20", "pause_ms=100") as caller:
-            caller.says("1\\n")
+            caller.prints("1\\n")
             provider.process.send_signal(signal.SIGTERM)
             refused = 5
             while run([PEGBOARD, "call", "--registry", gateway.address, "numbers", "count", "to=1"]).status != refused:
@@ -382,7 +382,7 @@ def lose_gateway(who, stack):
     gateway = stack.enter_context(Gateway())
     provider = stack.enter_context(Provider(who, gateway.address))
     caller = stack.enter_context(Caller(gateway, "count", "to=100000", "pause_ms=100", options=["--timeout", "10m"]))
-    caller.says("1\\n")
+    caller.prints("1\\n")
     gateway.stop(signal.SIGKILL)
     provider.process.send_signal(signal.SIGTERM)
     return provider
