@@ -351,7 +351,10 @@ peg_status peg__ctx_for_call(peg_ctx *parent, int64_t timeout_ms, peg_ctx **ret_
                                 reterr);
 }
 
-PEG__DEFINE_GETTER(unsigned, peg__ctx_call_depth, peg_ctx, f.n_calls)
+unsigned peg__ctx_call_depth(const peg_ctx *ctx)
+{
+    return ctx->f.n_calls;
+}
 
 void peg__ctx_pause_budget(peg_ctx *ctx)
 {
