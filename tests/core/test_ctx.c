@@ -165,7 +165,7 @@ TEST(id_that_is_too_long_is_refused_by_the_name_of_the_limit)
 
     CHECK_INT(peg_ctx_with_ids(w.ctx, &(peg_ids){id, NULL, NULL, -1}, &ctx, &w.error), PEG_ELIMIT);
     CHECK_STR(peg_cstr(w.error.code), "E_TEXT_TOO_LARGE");
-    CHECK(strstr(w.error.message, "bytes") && !ctx);
+    CHECK(strstr(w.error.message, "more than 256 bytes") && !ctx);
     id[PEG_LIMIT_ID_BYTES] = '\0';
     CHECK_INT(peg_ctx_with_ids(w.ctx, &(peg_ids){id, NULL, NULL, -1}, &ctx, NULL), PEG_OK);
     peg_ctx_unref(ctx);

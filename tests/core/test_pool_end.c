@@ -27,7 +27,7 @@ static void run_below(struct task *task)
     below->ctx = task->ctx;
     below->result = task->result - 1;
     if (submit(task->pool, below, &error) != PEG_OK) {
-        task->result = strcmp(error.code, "E_POOL_FULL") ? -1 : -2;
+        task->result = strstr(error.message, "calls of their own") ? -2 : -1;
         drop_task(below);
         return;
     }
