@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Input: what providers and callers of a gateway do, in steps of a letter, a number in one byte,
+ * Input: what providers and callers of a gateway do, in steps of a message, a number in one byte,
  * and for some of them a text behind its length in two bytes, the low one first:
  *
  *   a  a frame (text) on Attach stream number n, which is opened if it is not open
@@ -11,19 +11,20 @@
  *   d  request n is canceled; if the number of those so far is odd it breaks
  *   t  time passes
  *
- * In small letters some milliseconds pass afterwards, in which letters arrive; in capitals none. In
- * messages a call_id or route of one digit stands for those of that call which the gateway named.
+ * In small messages some milliseconds pass afterwards, in which messages arrive; in capitals none.
+ * In messages a call_id or route of one digit stands for those of that call which the gateway
+ * named.
  *
- * All of it goes through the services to a real desk on a simulated bus, with a clock of its own;
+ * All of it goes through the services to a real loop on a simulated bus, with a clock of its own;
  * only the catalog, which has threads, is played. Every answer can be read and is in order, what is
  * handed to providers and callers is JSON, every request is answered in time, and afterwards the
- * desk and the bus hold nothing any more.
+ * loop and the bus hold nothing any more.
  */
 
 #include <ctype.h>
 
 #include "../tests/bus/sim/sim.h"
-#include "gateway/calls/provider_side.h"
+#include "calls/provider_side.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
@@ -42,14 +43,15 @@ static struct {
     struct bus_sim *sim;
     struct bus *bus;
     struct gw_presence *presence;
-    struct gw_calls *desk;
+    struct gw_router router;
+    struct calls_loop *calls; /* the router's */
     struct gw_node node;
     struct gw_toolset *toolsets[N_TOOLSETS]; /* by name */
     size_t n_toolsets;
     uint64_t revision;
     struct linked_asked *attached[N_ATTACHED];
     struct linked_asked *asked[LINKED_ASKED];
-    unsigned n_asked;
+    unsigned n_queried;
     unsigned n_dropped;
     /* The calls that the gateway named. */
     char ids[N_NAMED][BUS_ID_TEXT];
@@ -158,7 +160,7 @@ static void publish(void)
     snapshot->n = world.n_toolsets;
     snapshot->number = world.revision;
     snapshot->index = index_toolsets(toolsets, world.n_toolsets);
-    gw_calls_on_snapshot(world.desk, snapshot);
+    gw_router_on_snapshot(&world.router, snapshot);
     gw_snapshot_unref(snapshot);
 }
 
@@ -242,7 +244,7 @@ static bool is_digit(const char *text, size_t len)
     return len == 1 && text[0] >= '0' && text[0] <= '9' && world.n_ids > 0;
 }
 
-static unsigned named(char digit)
+static unsigned identity(char digit)
 {
     return (unsigned)(digit - '0') % world.n_ids;
 }
@@ -253,7 +255,7 @@ static void mean_text(const ProtobufCFieldDescriptor *field, char **text)
         strcmp(field->name, "call_id") == 0 || strcmp(field->name, "tool_use_id") == 0;
 
     if (is_id && *text && is_digit(*text, strlen(*text)))
-        *text = world.ids[named((*text)[0])];
+        *text = world.ids[identity((*text)[0])];
 }
 
 static void mean_bytes(const ProtobufCFieldDescriptor *field, ProtobufCBinaryData *bytes)
@@ -262,7 +264,7 @@ static void mean_bytes(const ProtobufCFieldDescriptor *field, ProtobufCBinaryDat
 
     if (strcmp(field->name, "route") != 0 || !is_digit((const char *)bytes->data, bytes->len))
         return;
-    route = world.routes[named((char)bytes->data[0])];
+    route = world.routes[identity((char)bytes->data[0])];
     *bytes = (ProtobufCBinaryData){strlen(route), (uint8_t *)route};
 }
 
@@ -412,15 +414,15 @@ static void say_request(peg_str text)
     asked = linked_ask(method);
     if (!asked)
         return;
-    world.asked[world.n_asked++] = asked;
+    world.asked[world.n_queried++] = asked;
     say(asked, text);
     (void)grpc_stream_end(&asked->stream, NULL, NULL);
 }
 
 static void drop_request(unsigned number)
 {
-    if (world.n_asked)
-        linked_drop(world.asked[number % world.n_asked], world.n_dropped++ % 2 != 0);
+    if (world.n_queried)
+        linked_drop(world.asked[number % world.n_queried], world.n_dropped++ % 2 != 0);
 }
 
 static peg_str take_text(peg_str *rest)
@@ -440,17 +442,17 @@ static peg_str take_text(peg_str *rest)
 static void step(peg_str *rest)
 {
     static const int64_t times_ms[] = {0, 1, 6, 100, 1000, 5000, 11000, 31000};
-    const char letter = rest->ptr[0];
+    const char message = rest->ptr[0];
     const unsigned number = (uint8_t)rest->ptr[1];
 
     *rest = peg__str_from(*rest, 2);
-    switch (tolower((unsigned char)letter)) {
+    switch (tolower((unsigned char)message)) {
     case 'a':
         say_frame(number, take_text(rest));
         break;
     case 'e':
     case 'x':
-        end_attached(number, tolower((unsigned char)letter) == 'e');
+        end_attached(number, tolower((unsigned char)message) == 'e');
         break;
     case 'c':
         say_request(take_text(rest));
@@ -464,7 +466,7 @@ static void step(peg_str *rest)
     default:
         break;
     }
-    pass(islower((unsigned char)letter) ? 5 : 0);
+    pass(islower((unsigned char)message) ? 5 : 0);
 }
 
 /* ---- the world ------------------------------------------------------------------------------- */
@@ -472,7 +474,7 @@ static void step(peg_str *rest)
 static void init(void)
 {
     world.node.n_loops = 1;
-    world.node.calls = &world.desk;
+    world.node.calls = &world.calls;
     world.node.presences = &world.presence;
     world.node.bus_kind = "sim";
     world.node.store_kind = "none";
@@ -487,10 +489,10 @@ static void init(void)
 
 static void begin(void)
 {
-    static const struct bus_events events = {.on_message = gw_calls_on_message,
-                                             .on_reset = gw_calls_on_reset};
+    static const struct bus_events events = {.on_message = calls_on_message,
+                                             .on_reset = calls_on_reset};
     static const struct gw_presence_options health = {.ping_interval_ms = 10000, .missed_pings = 3};
-    static const struct gw_calls_options options = {.keep_ms = KEEP_MS};
+    static const struct calls_options options = {.keep_ms = KEEP_MS};
     uint64_t id;
 
     bus_sim_begin(world.sim, 1, NULL, NULL);
@@ -498,16 +500,22 @@ static void begin(void)
     world.node.id = id;
     REQUIRE(gw_presence_new(world.bus, &health, NULL, NULL, &world.presence, NULL) == PEG_OK,
             "presence");
-    REQUIRE(gw_calls_new(world.bus, NULL, 0, &options, world.presence, NULL, &world.desk, NULL) ==
-                PEG_OK,
-            "a desk");
-    memset(world.desk->random, 0, sizeof(world.desk->random)); /* an input is always the same */
-    for (size_t i = 0; i < sizeof(world.desk->random); i++)
-        world.desk->random[i] = (unsigned char)(bus_sim_random(world.sim) & 0xFF);
-    world.desk->n_random = sizeof(world.desk->random);
-    bus_listen(world.bus, &events, world.desk);
+    REQUIRE(gw_router_init(&world.router,
+                           &(struct gw_router_options){
+                               .bus = world.bus,
+                               .calls = &options,
+                               .presence = world.presence,
+                           },
+                           NULL) == PEG_OK,
+            "calls");
+    world.calls = world.router.calls;
+    memset(world.calls->random, 0, sizeof(world.calls->random)); /* an input is always the same */
+    for (size_t i = 0; i < sizeof(world.calls->random); i++)
+        world.calls->random[i] = (unsigned char)(bus_sim_random(world.sim) & 0xFF);
+    world.calls->n_random = sizeof(world.calls->random);
+    bus_listen(world.bus, &events, world.calls);
     world.n_toolsets = 0;
-    world.n_asked = 0;
+    world.n_queried = 0;
     world.n_dropped = 0;
     world.n_ids = 0;
     memset(world.attached, 0, sizeof(world.attached));
@@ -521,16 +529,16 @@ static void begin(void)
 static void check_end(void)
 {
     pass(2 * MAX_MS);
-    for (unsigned i = 0; i < world.n_asked; i++)
+    for (unsigned i = 0; i < world.n_queried; i++)
         REQUIRE(world.asked[i]->is_over, "%s was not answered", world.asked[i]->method->path);
     for (unsigned i = 0; i < N_ATTACHED; i++)
         end_attached(i, false);
     pass(2 * MAX_MS);
-    REQUIRE(gw_calls_count(world.desk) == 0, "%zu calls are left", gw_calls_count(world.desk));
-    REQUIRE(peg__quota_used(&world.desk->quotas.providers) == 0, "%zu providers are left",
-            peg__quota_used(&world.desk->quotas.providers));
-    REQUIRE(peg__quota_used(&world.desk->results->bytes) == 0, "%zu bytes of results are left",
-            peg__quota_used(&world.desk->results->bytes));
+    REQUIRE(calls_count(world.calls) == 0, "%zu calls are left", calls_count(world.calls));
+    REQUIRE(peg__quota_used(&world.calls->quotas.providers) == 0, "%zu providers are left",
+            peg__quota_used(&world.calls->quotas.providers));
+    REQUIRE(peg__quota_used(&world.calls->results->bytes) == 0, "%zu bytes of results are left",
+            peg__quota_used(&world.calls->results->bytes));
     REQUIRE(bus_sim_n_registers(world.sim, 0) == 0, "%zu registers are left",
             bus_sim_n_registers(world.sim, 0));
 }
@@ -538,7 +546,7 @@ static void check_end(void)
 static void end(void)
 {
     linked_close();
-    gw_calls_free(world.desk);
+    gw_router_clear(&world.router);
     gw_presence_free(world.presence);
     bus_sim_crash(world.sim, world.node.id);
     bus_free(world.bus);

@@ -22,7 +22,7 @@ struct going {
     size_t n_unsent;
 };
 
-static struct gw_calls *calls_of(const struct going *going)
+static struct calls_loop *calls_of(const struct going *going)
 {
     return going->state->node->calls[going->state->number];
 }
@@ -30,7 +30,7 @@ static struct gw_calls *calls_of(const struct going *going)
 static void begin_drain(void *user)
 {
     const struct going *going = (const struct going *)user;
-    struct gw_calls *calls = calls_of(going);
+    struct calls_loop *calls = calls_of(going);
 
     calls->is_draining = true;
     calls->drain_ends_ns = bus_now_ns(calls->bus) + going->left_ms * 1000000;
@@ -40,8 +40,8 @@ static void count_pending(void *user)
 {
     struct going *going = (struct going *)user;
 
-    going->n_calls += gw_calls_count(calls_of(going));
-    going->n_unsent += gw_calls_count_unsent(calls_of(going));
+    going->n_calls += calls_count(calls_of(going));
+    going->n_unsent += calls_count_unsent(calls_of(going));
 }
 
 static void drain_providers(void *user)

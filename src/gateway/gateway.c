@@ -20,8 +20,8 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "bus/bus.h"
+#include "calls/provider_side.h"
 #include "gateway/access/access.h"
-#include "gateway/calls/provider_side.h"
 #include "gateway/node.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
@@ -241,7 +241,7 @@ static peg_status make_loop_states(peg_gateway *gateway, const peg_gateway_confi
     const unsigned n = net_loops_len(node->loops);
 
     gateway->states = (struct gw_loop_state *)peg__alloc_zero(n, sizeof(*gateway->states));
-    node->calls = (struct gw_calls **)peg__alloc_zero(n, sizeof(struct gw_calls *));
+    node->calls = (struct calls_loop **)peg__alloc_zero(n, sizeof(struct calls_loop *));
     node->presences = (struct gw_presence **)peg__alloc_zero(n, sizeof(struct gw_presence *));
     node->watches = (struct gw_watches **)peg__alloc_zero(n, sizeof(struct gw_watches *));
     if (!gateway->states || !node->calls || !node->presences || !node->watches)
@@ -606,7 +606,7 @@ static void end_unknown(void *user)
 
     if (!node->calls[state->number])
         return; /* the gateway goes */
-    gw_providers_evict_unknown(node->calls[state->number], node->auth);
+    calls_evict_unknown(node->calls[state->number]);
     gw_watches_end_unknown(node->watches[state->number], node->auth);
 }
 

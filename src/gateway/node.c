@@ -41,15 +41,15 @@ static void on_snapshot(void *user, struct gw_snapshot *snapshot)
     struct gw_loop_state *state = (struct gw_loop_state *)user;
     struct gw_node *node = state->node;
 
-    gw_calls_on_snapshot(node->calls[state->number], snapshot);
+    gw_router_on_snapshot(&state->router, snapshot);
     gw_watches_on_snapshot(node->watches[state->number], snapshot);
 }
 
 const struct gw_catalog_events gw_loop_state_events = {.on_snapshot = on_snapshot};
 
 static const struct bus_events calls_bus_events = {
-    .on_message = gw_calls_on_message,
-    .on_reset = gw_calls_on_reset,
+    .on_message = calls_on_message,
+    .on_reset = calls_on_reset,
 };
 
 static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reterr)
@@ -63,8 +63,18 @@ static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reter
         status = gw_presence_new(state->bus, &state->health, on_presence, state,
                                  &node->presences[i], reterr);
     if (!status)
-        status = gw_calls_new(state->bus, loop, i, &state->options, node->presences[i],
-                              node->metrics, &node->calls[i], reterr);
+        status = gw_router_init(&state->router,
+                                &(struct gw_router_options){
+                                    .bus = state->bus,
+                                    .loop = loop,
+                                    .number = i,
+                                    .calls = &state->options,
+                                    .presence = node->presences[i],
+                                    .metrics = node->metrics,
+                                    .auth = node->auth,
+                                },
+                                reterr);
+    node->calls[i] = state->router.calls;
     if (!status)
         status = gw_watches_new(node->calls[i], &node->watches[i], reterr);
     if (!status)
@@ -94,7 +104,8 @@ static void clear_on_loop(void *user)
     const unsigned i = state->number;
 
     node->watches[i] = gw_watches_free(node->watches[i]);
-    node->calls[i] = gw_calls_free(node->calls[i]);
+    gw_router_clear(&state->router);
+    node->calls[i] = NULL;
     node->presences[i] = gw_presence_free(node->presences[i]);
     state->bus = bus_free(state->bus);
 }

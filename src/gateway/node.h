@@ -7,7 +7,8 @@
 
 #include <stdatomic.h>
 
-#include "gateway/calls/calls.h"
+#include "calls/calls.h"
+#include "gateway/routing/routing.h"
 #include "grpc/server/server.h"
 #include "net/loop/loop.h"
 
@@ -29,7 +30,7 @@ struct gw_node {
     int64_t drain_ms;
     struct net_loops *loops;
     unsigned n_loops;
-    struct gw_calls **calls;        /* [i] on loop i */
+    struct calls_loop **calls;      /* [i] on loop i */
     struct gw_presence **presences; /* likewise */
     struct gw_watches **watches;    /* likewise */
     struct gw_catalog *catalog;
@@ -46,8 +47,8 @@ struct gw_node {
 };
 
 /* The calls of a loop, which is one of the node's. */
-static inline struct gw_calls *gw_node_calls(const struct gw_node *node,
-                                             const struct net_loop *loop)
+static inline struct calls_loop *gw_node_calls(const struct gw_node *node,
+                                               const struct net_loop *loop)
 {
     unsigned i = 0;
 
@@ -61,9 +62,10 @@ struct gw_loop_state {
     struct gw_node *node;
     unsigned number;
     struct bus_local_hub *hub;
-    struct gw_calls_options options;
+    struct calls_options options;
     struct gw_presence_options health;
     struct bus *bus;
+    struct gw_router router;
     peg_status status;
     peg_error error;
     struct net_message eviction;  /* of principals that are not known any more */

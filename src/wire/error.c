@@ -12,6 +12,7 @@
 #include "goapb/goa.pb-c.h"
 #include "google/rpc/status.pb-c.h"
 #include "grpc/message.h"
+#include "wire/report.h"
 #include "json/json.h"
 
 /* A call whose end is not known must not look as if asking again were harmless: UNKNOWN is a code
@@ -153,34 +154,6 @@ static peg_str pack_details(enum wire_error error, enum grpc_code code, char *me
 /* ---- messages that fit --------------------------------------------------------------------------
  */
 
-/* "and 7 more" is 7, any other line 1. */
-static size_t count_line(peg_str line)
-{
-    static const peg_str first = PEG_LIT("and ");
-    size_t n = 0;
-    size_t at = first.len;
-
-    if (!peg__str_starts(line, first))
-        return 1;
-    for (; at < line.len && line.ptr[at] >= '0' && line.ptr[at] <= '9'; at++)
-        n = n * 10 + (size_t)(line.ptr[at] - '0');
-    return at > first.len && peg__str_is(peg__str_from(line, at), " more") ? n : 1;
-}
-
-size_t wire_error_count_more(peg_str lines)
-{
-    size_t n = 0;
-
-    while (lines.len) {
-        const char *end = memchr(lines.ptr, '\n', lines.len);
-        const size_t len = end ? (size_t)(end - lines.ptr) : lines.len;
-
-        n += count_line(peg__strn(lines.ptr, len));
-        lines = peg__str_from(lines, end ? len + 1 : len);
-    }
-    return n;
-}
-
 /* Thirds of bytes on the wire: once percent-encoded, and twice in the details, in base 64. */
 static size_t thirds_of(peg_str message)
 {
@@ -225,7 +198,7 @@ static char *shorten_message(char *text, size_t max_bytes, struct peg__arena *ar
     if (line)
         len = (size_t)(line - whole.ptr);
     line = memchr(whole.ptr + len, '\n', whole.len - len);
-    n_more = line ? wire_error_count_more(peg__str(line + 1)) : 0;
+    n_more = line ? wire_report_count(peg__str(line + 1)) : 0;
     copy = peg__arena_alloc(arena, len + sizeof(end));
     if (!copy)
         return NULL;

@@ -47,8 +47,6 @@ enum wire_error wire_error_of(peg_str name);
  * left out. */
 void wire_error_status(enum wire_error error, peg_str message, size_t max_bytes,
                        struct peg__arena *arena, struct grpc_status *ret_status);
-/* How many failures these lines of a report are: a line "and 7 more" counts for 7. */
-size_t wire_error_count_more(peg_str lines);
 /* The error of any status: the name of its detail (borrowed from the arena), else one for its
  * code. */
 enum wire_error wire_error_from_status(const struct grpc_status *status, struct peg__arena *arena,

@@ -3,7 +3,7 @@
 #define PEG_TESTS_GATEWAY_DESK_WORLD_H
 
 /*
- * One desk on the bus of one process, on a loop that the test runs itself; a scripted provider and
+ * One loop on the bus of one process, on a loop that the test runs itself; a scripted provider and
  * callers that remember what they were told. Include it behind t.h.
  */
 
@@ -14,22 +14,23 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bus/bus.h"
-#include "gateway/calls/call.h"
-#include "gateway/calls/calls.h"
-#include "gateway/calls/provider_side.h"
+#include "calls/call.h"
+#include "calls/calls.h"
+#include "calls/provider_side.h"
+#include "gateway/routing/routing.h"
 #include "pegboard/v1/registry.pb-c.h"
 #include "wire/pack.h"
 
 enum { WORLD_HANDED = 64 };
 
 struct caller {
-    struct gw_caller caller; /* the first member */
+    struct calls_caller caller; /* the first member */
     bool is_admitted;
-    bool is_joined;
+    bool is_follower;
     unsigned n_ends;
     unsigned n_outputs;
-    enum gw_outcome_kind outcome;
-    enum wire_error error;
+    enum calls_outcome_kind outcome;
+    enum calls_error error;
     bool was_started;
     char message[512];
     char result[64];
@@ -45,7 +46,7 @@ struct handed {
 };
 
 struct player {
-    struct gw_provider *provider;
+    struct calls_provider *provider;
     struct handed handed[WORLD_HANDED];
     unsigned n_handed;
     unsigned n_canceled;
@@ -54,7 +55,7 @@ struct player {
     unsigned n_replaced;
     unsigned n_dismissed;
     unsigned n_pings;
-    enum wire_error dismissal;
+    enum calls_error eviction;
     bool is_deaf;
     uint32_t n_breaks; /* before this stream */
 };
@@ -64,7 +65,8 @@ struct world {
     struct bus_local_hub *hub;
     struct bus *bus;
     struct gw_presence *presence;
-    struct gw_calls *desk;
+    struct gw_router router;
+    struct calls_loop *calls; /* the router's */
     struct gw_toolset *toolset;
     struct gw_toolset *toolsets[1];
     struct gw_snapshot snapshot;
@@ -74,37 +76,37 @@ struct world {
 
 /* ---- callers ---- */
 
-static inline void caller_admitted(struct gw_caller *caller, const struct bus_id *id,
-                                   int64_t deadline_ms, bool is_joined)
+static inline void caller_admitted(struct calls_caller *caller, const struct bus_id *id,
+                                   int64_t deadline_ms, bool is_follower)
 {
     struct caller *mine = (struct caller *)caller;
 
     (void)id;
     (void)deadline_ms;
     mine->is_admitted = true;
-    mine->is_joined = is_joined;
+    mine->is_follower = is_follower;
 }
 
-static inline void caller_output(struct gw_caller *caller, peg_str output)
+static inline void caller_output(struct calls_caller *caller, peg_str output)
 {
     (void)output;
     ((struct caller *)caller)->n_outputs++;
 }
 
-static inline void caller_end(struct gw_caller *caller, const struct gw_outcome *terminal)
+static inline void caller_end(struct calls_caller *caller, const struct calls_outcome *outcome)
 {
     struct caller *mine = (struct caller *)caller;
-    const peg_str result = wire_find_bytes(terminal->response, 2);
-    const peg_str error = wire_find_bytes(terminal->response, 3);
+    const peg_str result = wire_find_bytes(outcome->response, 2);
+    const peg_str error = wire_find_bytes(outcome->response, 3);
     const peg_str code = wire_find_bytes(error, 1);
     const peg_str words = wire_find_bytes(error, 2);
 
     mine->n_ends++;
-    mine->outcome = terminal->outcome;
-    mine->error = terminal->error;
-    mine->was_started = terminal->was_started;
-    snprintf(mine->message, sizeof(mine->message), "%.*s", (int)terminal->message.len,
-             terminal->message.ptr);
+    mine->outcome = outcome->kind;
+    mine->error = outcome->error;
+    mine->was_started = outcome->was_started;
+    snprintf(mine->message, sizeof(mine->message), "%.*s", (int)outcome->message.len,
+             outcome->message.ptr);
     snprintf(mine->result, sizeof(mine->result), "%.*s", (int)result.len,
              result.ptr ? result.ptr : "");
     if (error.len)
@@ -112,7 +114,7 @@ static inline void caller_end(struct gw_caller *caller, const struct gw_outcome 
                  (int)words.len, words.len ? words.ptr : "");
 }
 
-static const struct gw_caller_events CALLER_EVENTS = {
+static const struct calls_caller_events CALLER_EVENTS = {
     .on_admitted = caller_admitted,
     .on_output = caller_output,
     .on_end = caller_end,
@@ -120,7 +122,7 @@ static const struct gw_caller_events CALLER_EVENTS = {
 
 /* ---- providers ---- */
 
-static inline void player_hand(void *user, const struct gw_handed *handed)
+static inline void player_hand(void *user, const struct calls_handed *handed)
 {
     struct player *player = (struct player *)user;
     struct handed *mine = &player->handed[player->n_handed++ % WORLD_HANDED];
@@ -163,13 +165,13 @@ static inline void player_replaced(void *user)
     ((struct player *)user)->provider = NULL;
 }
 
-static inline void player_dismissed(void *user, enum wire_error why)
+static inline void player_dismissed(void *user, enum calls_error why)
 {
     struct player *player = (struct player *)user;
 
     player->n_dismissed++;
-    player->dismissal = why;
-    gw_provider_leave(player->provider);
+    player->eviction = why;
+    calls_provider_leave(player->provider);
     player->provider = NULL;
 }
 
@@ -178,13 +180,13 @@ static inline void player_ping(void *user)
     ((struct player *)user)->n_pings++;
 }
 
-static const struct gw_provider_events PLAYER_EVENTS = {
+static const struct calls_provider_events PLAYER_EVENTS = {
     .hand = player_hand,
     .cancel = player_cancel,
     .ack = player_ack,
     .is_ready = player_is_ready,
     .replaced = player_replaced,
-    .dismissed = player_dismissed,
+    .evicted = player_dismissed,
     .ping = player_ping,
 };
 
@@ -264,12 +266,12 @@ static inline struct gw_toolset *make_toolset(void)
     return make_toolset_of("local", "");
 }
 
-static inline void world_open(struct world *world, const struct gw_calls_options *options)
+static inline void world_open(struct world *world, const struct calls_options *options)
 {
     static const struct gw_presence_options health = {.ping_interval_ms = 10000, .missed_pings = 3};
     static const struct bus_events events = {
-        .on_message = gw_calls_on_message,
-        .on_reset = gw_calls_on_reset,
+        .on_message = calls_on_message,
+        .on_reset = calls_on_reset,
     };
 
     *world = (struct world){0};
@@ -277,21 +279,28 @@ static inline void world_open(struct world *world, const struct gw_calls_options
     CHECK(bus_local_hub_new(7, &world->hub, NULL) == PEG_OK);
     CHECK(bus_local_new(world->hub, world->loop, 0, &world->bus, NULL) == PEG_OK);
     CHECK(gw_presence_new(world->bus, &health, on_health, NULL, &world->presence, NULL) == PEG_OK);
-    CHECK(gw_calls_new(world->bus, world->loop, 0, options, world->presence, NULL, &world->desk,
-                       NULL) == PEG_OK);
-    bus_listen(world->bus, &events, world->desk);
+    CHECK(gw_router_init(&world->router,
+                         &(struct gw_router_options){
+                             .bus = world->bus,
+                             .loop = world->loop,
+                             .calls = options,
+                             .presence = world->presence,
+                         },
+                         NULL) == PEG_OK);
+    world->calls = world->router.calls;
+    bus_listen(world->bus, &events, world->calls);
     world->toolset = make_toolset();
     world->toolsets[0] = world->toolset;
     world->snapshot.toolsets = world->toolsets;
     world->snapshot.n = 1;
     atomic_init(&world->snapshot.n_refs, 1000);
-    gw_calls_on_snapshot(world->desk, &world->snapshot);
+    gw_router_on_snapshot(&world->router, &world->snapshot);
     settle(world);
 }
 
 static inline void world_close(struct world *world)
 {
-    gw_calls_free(world->desk);
+    gw_router_clear(&world->router);
     gw_presence_free(world->presence);
     bus_free(world->bus);
     net_loop_free(world->loop);
@@ -307,7 +316,7 @@ static inline void publish(struct world *world, struct gw_toolset *toolset)
     world->toolset = toolset;
     world->toolsets[0] = toolset;
     world->snapshot.n = toolset ? 1 : 0;
-    gw_calls_on_snapshot(world->desk, &world->snapshot);
+    gw_router_on_snapshot(&world->router, &world->snapshot);
     gw_toolset_unref(old);
     settle(world);
 }
@@ -316,14 +325,14 @@ static inline void attach_listing(struct world *world, struct player *player,
                                   const char *incarnation, uint32_t credits,
                                   const struct handed *running)
 {
-    const struct gw_running listed = {
+    const struct calls_running listed = {
         .id = running ? running->id : (struct bus_id){0},
         .attempt = running ? running->attempt : 0,
         .route = running ? running->route : (struct bus_address){0},
         .tool = {"add", 3},
     };
-    const struct gw_attach attach = {
-        .toolset = world->toolset,
+    const struct calls_attach attach = {
+        .toolset = &world->toolset->of_calls,
         .incarnation = peg_cstr(incarnation),
         .credits = credits,
         .running = &listed,
@@ -331,8 +340,8 @@ static inline void attach_listing(struct world *world, struct player *player,
         .number = player->n_breaks + 1,
     };
 
-    CHECK(gw_provider_attach(world->desk, &attach, &PLAYER_EVENTS, player, &player->provider,
-                             NULL) == PEG_OK);
+    CHECK(calls_provider_attach(world->calls, &attach, &PLAYER_EVENTS, player, &player->provider,
+                                NULL) == PEG_OK);
     settle(world);
 }
 
@@ -357,7 +366,7 @@ static inline void fall_silent(struct world *world, const char *incarnation)
 static inline void call_with(struct world *world, struct caller *caller, const char *tool,
                              const char *payload)
 {
-    const struct gw_ask ask = {
+    const struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr(tool),
         .payload = peg_cstr(payload),
@@ -366,14 +375,14 @@ static inline void call_with(struct world *world, struct caller *caller, const c
     };
 
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
     settle(world);
 }
 
 static inline void call_as(struct world *world, struct caller *caller, const char *tool,
                            const char *key, int64_t timeout_ms)
 {
-    const struct gw_ask ask = {
+    const struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr(tool),
         .payload = peg_cstr("{\"n\":1}"),
@@ -384,7 +393,7 @@ static inline void call_as(struct world *world, struct caller *caller, const cha
     };
 
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
     settle(world);
 }
 
@@ -395,19 +404,20 @@ static inline void answer(struct world *world, struct player *player, const stru
     const peg_str text = peg_cstr(json);
     const size_t len = (size_t)(wire_put_bytes(packed, 2, text) - packed);
 
-    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, (peg_str){packed, len},
-                             (peg_str){packed + len - text.len, text.len}, false));
+    CHECK(calls_provider_result(player->provider, &handed->id, handed->attempt,
+                                (peg_str){packed, len},
+                                (peg_str){packed + len - text.len, text.len}, false));
     settle(world);
 }
 
-/* Every call of the desk, as its timer would. */
+/* Every call of the loop, as its timer would. */
 static inline void look_at_all(struct world *world)
 {
-    struct gw_call *next;
+    struct calls_call *next;
 
-    for (struct gw_call *call = world->desk->first_call; call; call = next) {
+    for (struct calls_call *call = world->calls->first_call; call; call = next) {
         next = call->next;
-        gw_recheck_now(call);
+        calls_recheck_now(call);
     }
 }
 
@@ -427,7 +437,7 @@ static inline void glance_seen(struct bus_wait *wait, const struct bus_answer *a
 static inline bool stands(struct world *world, const struct bus_id *id, char what, uint32_t n)
 {
     const struct bus_key key = {
-        .id = *id, .what = what, .n = n, .is_node_local = gw_id_is_node_local(id)};
+        .id = *id, .what = what, .n = n, .is_node_local = calls_id_is_node_local(id)};
     struct glance glance = {.wait.fn = glance_seen};
 
     bus_read(world->bus, &key, &glance.wait);

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "gateway/calls/provider_side.h"
+#include "calls/provider_side.h"
 #include "gateway/node.h"
 
 #include "gateway_world.h"
@@ -216,7 +216,7 @@ static void detach(struct leg *leg)
  */
 
 struct whereabouts {
-    struct gw_calls *desk;
+    struct calls_loop *desk;
     const char *incarnation;
     bool is_here;
 };
@@ -225,7 +225,7 @@ static void look_here(void *user)
 {
     struct whereabouts *where = user;
     const size_t len = strlen(where->incarnation);
-    const struct gw_provider *provider = where->desk->providers;
+    const struct calls_provider *provider = where->desk->providers;
 
     /* Its name at the desk is the incarnation, '-', and what tells its toolset. */
     while (provider && (strncmp(provider->incarnation, where->incarnation, len) != 0 ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The path of a call on one desk, stage by stage. Histories of many desks are in test_sim.c. */
+/* The path of a call on one loop, stage by stage. Histories of many loops are in test_sim.c. */
 
 #include <time.h>
 
@@ -12,7 +12,7 @@
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 TEST(a_call_goes_to_the_provider_and_its_result_to_the_caller)
 {
@@ -29,10 +29,10 @@ TEST(a_call_goes_to_the_provider_and_its_result_to_the_caller)
     CHECK(caller.n_ends == 0);
     answer(&world, &player, &player.handed[0], "42");
     CHECK(caller.n_ends == 1);
-    CHECK(caller.outcome == GW_RESULT);
+    CHECK(caller.outcome == CALLS_KIND_RESULT);
     CHECK_STR(peg_cstr(caller.result), "42");
     CHECK(player.n_acks == 1);
-    CHECK(gw_calls_count(world.desk) == 0);
+    CHECK(calls_count(world.calls) == 0);
     world_close(&world);
 }
 
@@ -40,7 +40,7 @@ TEST(a_call_that_is_invalid_and_unhealthy_is_invalid)
 {
     struct world world;
     struct caller caller = {.caller.events = &CALLER_EVENTS};
-    const struct gw_ask ask = {
+    const struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr("add"),
         .payload = peg_cstr("{\"n\":\"one\"}"),
@@ -48,10 +48,10 @@ TEST(a_call_that_is_invalid_and_unhealthy_is_invalid)
     };
 
     world_open(&world, &DEFAULTS);
-    gw_calls_start(world.desk, &ask, &caller.caller);
+    calls_start(world.calls, &request, &caller.caller);
     CHECK(caller.n_ends == 1);
-    CHECK(caller.outcome == GW_REFUSED);
-    CHECK(caller.error == WIRE_VALIDATION);
+    CHECK(caller.outcome == CALLS_KIND_REFUSED);
+    CHECK(caller.error == CALLS_VALIDATION);
     CHECK(strncmp(caller.message, "payload validation failed: ", 27) == 0);
     world_close(&world);
 }
@@ -64,7 +64,7 @@ TEST(a_payload_with_a_member_twice_is_invalid)
         struct world world;
         struct player player;
         struct caller caller = {.caller.events = &CALLER_EVENTS};
-        const struct gw_ask ask = {
+        const struct calls_request request = {
             .toolset = peg_cstr("sums"),
             .tool = peg_cstr("add"),
             .payload = peg_cstr(payloads[i]),
@@ -73,10 +73,10 @@ TEST(a_payload_with_a_member_twice_is_invalid)
 
         world_open(&world, &DEFAULTS);
         attach(&world, &player, "incarnation-1", 1);
-        gw_calls_start(world.desk, &ask, &caller.caller);
+        calls_start(world.calls, &request, &caller.caller);
         CHECK_INT(player.n_handed, 0);
         CHECK_INT(caller.n_ends, 1);
-        CHECK_INT(caller.error, WIRE_VALIDATION);
+        CHECK_INT(caller.error, CALLS_VALIDATION);
         CHECK_STR(peg_cstr(caller.message), "payload validation failed: /n comes twice in its "
                                             "object; keep one of them (E_JSON_DUPLICATE_KEY)");
         world_close(&world);
@@ -90,7 +90,7 @@ static void call_with_blanks(struct world *world, struct caller *caller, const c
     char payload[PEG_LIMIT_GATEWAY_INLINE_BYTES];
     const int len =
         snprintf(payload, sizeof(payload), "{\"n\":1,\"%s\":\"%*sx\"}", member, (int)n_blanks, "");
-    const struct gw_ask ask = {
+    const struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr("add"),
         .payload = {payload, (size_t)len},
@@ -98,7 +98,7 @@ static void call_with_blanks(struct world *world, struct caller *caller, const c
     };
 
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
 }
 
 TEST(a_pattern_that_would_hold_a_loop_up_is_decided_on_it)
@@ -109,7 +109,7 @@ TEST(a_pattern_that_would_hold_a_loop_up_is_decided_on_it)
     world_open(&world, &DEFAULTS);
     call_with_blanks(&world, &caller, "trimmed", 8100);
     CHECK_INT(caller.n_ends, 1);
-    CHECK_INT(caller.error, WIRE_VALIDATION);
+    CHECK_INT(caller.error, CALLS_VALIDATION);
     world_close(&world);
 }
 
@@ -122,8 +122,8 @@ TEST(a_pattern_that_nobody_decides_is_undecided_and_not_invalid)
     call_with_blanks(&world, &caller, "hard", 100);
     CHECK_INT(caller.n_ends, 0); /* a worker has it */
     await_end(&world, &caller);
-    CHECK_INT(caller.outcome, GW_REFUSED);
-    CHECK_INT(caller.error, WIRE_UNDECIDED);
+    CHECK_INT(caller.outcome, CALLS_KIND_REFUSED);
+    CHECK_INT(caller.error, CALLS_UNDECIDED);
     CHECK_STR(peg_cstr(caller.message),
               "the check of the payload reached its limit match_limit before it had a verdict: "
               "send less, or simplify the schema");
@@ -138,7 +138,7 @@ TEST(an_unhealthy_toolset_fails_at_once)
     world_open(&world, &DEFAULTS);
     call_as(&world, &caller, "add", "", 0);
     CHECK(caller.n_ends == 1);
-    CHECK(caller.error == WIRE_SERVICE_UNAVAILABLE);
+    CHECK(caller.error == CALLS_SERVICE_UNAVAILABLE);
     CHECK(strstr(caller.message, "no healthy providers for toolset \"sums\"") != NULL);
     world_close(&world);
 }
@@ -150,7 +150,7 @@ TEST(a_tool_that_nobody_registered_is_not_found)
 
     world_open(&world, &DEFAULTS);
     call_as(&world, &caller, "subtract", "", 0);
-    CHECK(caller.error == WIRE_NOT_FOUND);
+    CHECK(caller.error == CALLS_NOT_FOUND);
     CHECK_STR(peg_cstr(caller.message), "tool \"subtract\" not found in toolset \"sums\"");
     world_close(&world);
 }
@@ -174,7 +174,7 @@ TEST(a_provider_gets_no_more_calls_than_it_has_credits)
     world_close(&world);
 }
 
-/* A second in the queue, and the letter is sent once more. */
+/* A second in the queue, and the message is sent once more. */
 TEST(nothing_is_kept_of_a_call_that_waited_in_a_queue)
 {
     struct world world;
@@ -186,7 +186,7 @@ TEST(nothing_is_kept_of_a_call_that_waited_in_a_queue)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &second, "add", "", 0);
-    gw_send_again(second.caller.call);
+    calls_send_again(second.caller.call);
     settle(&world);
     answer(&world, &player, &player.handed[0], "1");
     CHECK_INT(player.n_handed, 2);
@@ -202,17 +202,17 @@ static void check_kept(struct world *world, const char *key, int64_t keep_ms)
 {
     struct player player;
     struct caller caller;
-    const struct gw_call *call;
-    const struct gw_assignment *held;
+    const struct calls_call *call;
+    const struct calls_assignment *assignment;
 
     attach(world, &player, "incarnation-1", 1);
     call_as(world, &caller, "add", key, 0);
     call = caller.caller.call;
-    held = gw_assignment_find(world->desk, &player.handed[0].id, 1);
-    CHECK_INT(gw_call_keep_until(call), call->deadline_ms + keep_ms);
-    CHECK_INT(gw_assignment_keep_until(held), call->deadline_ms + keep_ms);
+    assignment = calls_assignment_find(world->calls, &player.handed[0].id, 1);
+    CHECK_INT(calls_call_keep_until(call), call->deadline_ms + keep_ms);
+    CHECK_INT(calls_assignment_keep_until(assignment), call->deadline_ms + keep_ms);
     answer(world, &player, &player.handed[0], "1");
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(world);
 }
 
@@ -228,7 +228,7 @@ TEST(registers_are_kept_as_long_whoever_writes_them)
 
 TEST(a_full_queue_is_overloaded)
 {
-    const struct gw_calls_options options = {.max_queue = 1};
+    const struct calls_options options = {.max_queue = 1};
     struct world world;
     struct player player;
     struct caller callers[3];
@@ -238,10 +238,10 @@ TEST(a_full_queue_is_overloaded)
     for (size_t i = 0; i < 3; i++)
         call_as(&world, &callers[i], "add", "", 0);
     CHECK(callers[2].n_ends == 1);
-    CHECK(callers[2].error == WIRE_OVERLOADED);
+    CHECK(callers[2].error == CALLS_OVERLOADED);
     CHECK(callers[0].n_ends == 0 && callers[1].n_ends == 0);
     for (size_t i = 0; i < 2; i++)
-        gw_caller_drop(&callers[i].caller);
+        calls_caller_drop(&callers[i].caller);
     world_close(&world);
 }
 
@@ -256,8 +256,8 @@ TEST(a_result_that_violates_its_schema_is_an_error_of_the_tool)
     call_as(&world, &caller, "add", "", 0);
     answer(&world, &player, &player.handed[0], "\"many\"");
     CHECK(caller.n_ends == 1);
-    CHECK(caller.outcome == GW_ERROR);
-    CHECK(caller.error == WIRE_OK);
+    CHECK(caller.outcome == CALLS_KIND_ERROR);
+    CHECK(caller.error == CALLS_OK);
     world_close(&world);
 }
 
@@ -272,7 +272,7 @@ TEST(a_result_with_a_member_twice_is_an_error_of_the_tool)
     call_as(&world, &caller, "add", "", 0);
     answer(&world, &player, &player.handed[0], "{\"k\":\"evil\",\"\\u006b\":\"safe\"}");
     CHECK(caller.n_ends == 1);
-    CHECK(caller.outcome == GW_ERROR);
+    CHECK(caller.outcome == CALLS_KIND_ERROR);
     CHECK_STR(peg_cstr(caller.failure),
               "malformed_result: result validation failed: /k comes twice in its object; keep one "
               "of them (E_JSON_DUPLICATE_KEY)");
@@ -289,7 +289,7 @@ static bool answer_with_data(struct world *world, struct player *player, char la
     const struct gw_answer_parts parts = {
         .result = PEG_LIT("1"), .server_data = all, .n_server_data = 1};
     const struct handed *handed = &player->handed[0];
-    const struct gw_assignment *held;
+    const struct calls_assignment *assignment;
     peg_str result;
     bool is_vetted;
 
@@ -299,11 +299,11 @@ static bool answer_with_data(struct world *world, struct player *player, char la
     text[n_bytes - 1] = last;
     data.kind = (char *)peg__unconst("trace");
     data.data = (ProtobufCBinaryData){n_bytes, (uint8_t *)text};
-    CHECK(gw_pack_answer(world->desk, &parts, &response, &result, NULL) == PEG_OK);
-    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt,
-                             peg__buf_view(&response), result, false));
-    held = gw_assignment_find(world->desk, &handed->id, handed->attempt);
-    is_vetted = held && held->step == GW_VETTING;
+    CHECK(gw_pack_answer(world->calls, &parts, &response, &result, NULL) == PEG_OK);
+    CHECK(calls_provider_result(player->provider, &handed->id, handed->attempt,
+                                peg__buf_view(&response), result, false));
+    assignment = calls_assignment_find(world->calls, &handed->id, handed->attempt);
+    is_vetted = assignment && assignment->step == CALLS_VALIDATING;
     peg__buf_free(&response);
     free(text);
     return is_vetted;
@@ -315,11 +315,11 @@ TEST(large_server_data_are_read_by_a_worker)
         size_t n_bytes;
         char last;
         bool is_vetted;
-        enum gw_outcome_kind outcome;
+        enum calls_outcome_kind outcome;
     } cases[] = {
-        {PEG_LIMIT_GATEWAY_INLINE_BYTES / 2, ']', false, GW_RESULT},
-        {PEG_LIMIT_GATEWAY_INLINE_BYTES + 1, ']', true, GW_RESULT},
-        {PEG_LIMIT_GATEWAY_INLINE_BYTES + 1, '}', true, GW_ERROR},
+        {PEG_LIMIT_GATEWAY_INLINE_BYTES / 2, ']', false, CALLS_KIND_RESULT},
+        {PEG_LIMIT_GATEWAY_INLINE_BYTES + 1, ']', true, CALLS_KIND_RESULT},
+        {PEG_LIMIT_GATEWAY_INLINE_BYTES + 1, '}', true, CALLS_KIND_ERROR},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -351,9 +351,9 @@ TEST(an_answer_to_a_call_that_has_ended_or_is_anothers_is_not_taken)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     attach(&world, &other, "incarnation-2", 1);
-    CHECK(!gw_provider_result(other.provider, &player.handed[0].id, 1, result, result, false));
+    CHECK(!calls_provider_result(other.provider, &player.handed[0].id, 1, result, result, false));
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(!gw_provider_result(player.provider, &player.handed[0].id, 1, result, result, false));
+    CHECK(!calls_provider_result(player.provider, &player.handed[0].id, 1, result, result, false));
     CHECK(caller.n_ends == 1);
     world_close(&world);
 }
@@ -371,7 +371,7 @@ TEST(the_same_identity_joins_the_first_call_and_hears_the_same)
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "add", "key-1", 0);
     CHECK(player.n_handed == 1);
-    CHECK(!first.is_joined && second.is_joined);
+    CHECK(!first.is_follower && second.is_follower);
     answer(&world, &player, &player.handed[0], "7");
     CHECK(first.n_ends == 1 && second.n_ends == 1);
     CHECK_STR(peg_cstr(first.result), "7");
@@ -394,8 +394,8 @@ TEST(an_identity_with_another_payload_is_refused)
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "peek", "key-1", 0);
     CHECK(second.n_ends == 1);
-    CHECK(second.error == WIRE_VALIDATION);
-    gw_caller_drop(&first.caller);
+    CHECK(second.error == CALLS_VALIDATION);
+    calls_caller_drop(&first.caller);
     world_close(&world);
 }
 
@@ -410,12 +410,12 @@ TEST(a_caller_that_goes_before_the_start_cancels_the_call)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &waiting, "add", "", 0);
-    gw_caller_drop(&waiting.caller);
+    calls_caller_drop(&waiting.caller);
     settle(&world);
     answer(&world, &player, &player.handed[0], "1");
     CHECK(player.n_handed == 1);
     CHECK(waiting.n_ends == 0);
-    CHECK(gw_calls_count(world.desk) == 0);
+    CHECK(calls_count(world.calls) == 0);
     world_close(&world);
 }
 
@@ -428,11 +428,11 @@ TEST(a_caller_that_goes_while_it_runs_has_the_provider_told)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_caller_drop(&caller.caller);
+    calls_caller_drop(&caller.caller);
     settle(&world);
     CHECK(player.n_canceled == 1);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(gw_calls_count(world.desk) == 0);
+    CHECK(calls_count(world.calls) == 0);
     world_close(&world);
 }
 
@@ -452,7 +452,7 @@ enum { REATTACH_MS = 500 }; /* more than anything takes here, nearly always */
 
 static bool was_found_again_in_time(int64_t reattach_ms)
 {
-    const struct gw_calls_options options = {.reattach_ms = reattach_ms};
+    const struct calls_options options = {.reattach_ms = reattach_ms};
     struct world world;
     struct player player;
     struct caller lost;
@@ -462,7 +462,7 @@ static bool was_found_again_in_time(int64_t reattach_ms)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &lost, "add", "key-1", 0);
-    gw_caller_lose(&lost.caller);
+    calls_caller_lose(&lost.caller);
     settle(&world);
     call_as(&world, &again, "add", "key-1", 0);
     sleep_ms(reattach_ms + 100);
@@ -475,7 +475,7 @@ static bool was_found_again_in_time(int64_t reattach_ms)
         CHECK_INT(player.n_handed, 1);
         CHECK_INT(lost.n_ends, 0);
         CHECK_STR(peg_cstr(again.result), "7");
-        CHECK_INT(gw_calls_count(world.desk), 0);
+        CHECK_INT(calls_count(world.calls), 0);
     }
     world_close(&world);
     return was_in_time;
@@ -488,7 +488,7 @@ TEST(a_lost_caller_with_an_identity_finds_its_call_again)
 
 static bool was_waited_for(int64_t reattach_ms)
 {
-    const struct gw_calls_options options = {.reattach_ms = reattach_ms};
+    const struct calls_options options = {.reattach_ms = reattach_ms};
     struct world world;
     struct player player;
     struct caller lost;
@@ -497,14 +497,14 @@ static bool was_waited_for(int64_t reattach_ms)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &lost, "add", "key-1", 0);
-    gw_caller_lose(&lost.caller);
+    calls_caller_lose(&lost.caller);
     settle(&world);
     was_in_time = player.n_canceled == 0;
 
     await_cancel(&world, &player);
 
     answer(&world, &player, &player.handed[0], "1");
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
     return was_in_time;
 }
@@ -516,7 +516,7 @@ TEST(a_lost_caller_that_does_not_come_back_cancels_its_call)
 
 static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
 {
-    const struct gw_calls_options options = {.reattach_ms = reattach_ms};
+    const struct calls_options options = {.reattach_ms = reattach_ms};
     struct world world;
     struct player player;
     struct caller first;
@@ -528,12 +528,12 @@ static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &lost, "add", "key-1", 0);
-    gw_caller_drop(&first.caller);
+    calls_caller_drop(&first.caller);
     settle(&world);
-    gw_caller_lose(&lost.caller);
+    calls_caller_lose(&lost.caller);
     settle(&world);
     call_as(&world, &again, "add", "key-1", 0);
-    gw_caller_lose(&again.caller);
+    calls_caller_lose(&again.caller);
     settle(&world);
     was_in_time = player.n_canceled == 0;
 
@@ -541,7 +541,7 @@ static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
 
     answer(&world, &player, &player.handed[0], "1");
     CHECK_INT(player.n_handed, 1);
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
     return was_in_time;
 }
@@ -554,7 +554,7 @@ TEST(a_lost_caller_that_had_joined_finds_its_call_again)
 
 static bool had_all_of_the_time(int64_t reattach_ms)
 {
-    const struct gw_calls_options options = {.reattach_ms = reattach_ms};
+    const struct calls_options options = {.reattach_ms = reattach_ms};
     const int64_t most_of_it_ms = reattach_ms * 6 / 10;
     struct world world;
     struct player player;
@@ -566,12 +566,12 @@ static bool had_all_of_the_time(int64_t reattach_ms)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
-    gw_caller_lose(&first.caller);
+    calls_caller_lose(&first.caller);
     settle(&world);
     call_as(&world, &second, "add", "key-1", 0);
     sleep_ms(most_of_it_ms);
     settle(&world);
-    gw_caller_lose(&second.caller);
+    calls_caller_lose(&second.caller);
     settle(&world);
     sleep_ms(most_of_it_ms); /* the first one's time is over */
     settle(&world);
@@ -601,12 +601,12 @@ TEST(a_desk_that_drains_lets_a_lost_caller_find_its_call_again)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &lost, "add", "key-1", 0);
-    gw_caller_lose(&lost.caller);
-    world.desk->is_draining = true;
+    calls_caller_lose(&lost.caller);
+    world.calls->is_draining = true;
     call_as(&world, &again, "add", "key-1", 0);
     call_as(&world, &other, "add", "key-2", 0);
     CHECK_INT(other.n_ends, 1);
-    CHECK_INT(other.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(other.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK_INT(again.n_ends, 0);
     answer(&world, &player, &player.handed[0], "7");
     CHECK_STR(peg_cstr(again.result), "7");
@@ -623,7 +623,7 @@ TEST(a_lost_caller_without_an_identity_cancels_its_call_at_once)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &lost, "add", "", 0);
-    gw_caller_lose(&lost.caller);
+    calls_caller_lose(&lost.caller);
     settle(&world);
 
     CHECK_INT(player.n_canceled, 1);
@@ -633,7 +633,7 @@ TEST(a_lost_caller_without_an_identity_cancels_its_call_at_once)
 /* The second ask of a caller whose first one went to registers that are gone. */
 static void call_again(struct world *world, struct caller *caller, const char *tool)
 {
-    const struct gw_ask ask = {
+    const struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr(tool),
         .payload = peg_cstr("{\"n\":1}"),
@@ -644,7 +644,7 @@ static void call_again(struct world *world, struct caller *caller, const char *t
     };
 
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
     settle(world);
 }
 
@@ -658,10 +658,10 @@ TEST(what_may_have_been_started_elsewhere_is_not_started_here)
     attach(&world, &player, "incarnation-1", 1);
     call_again(&world, &again, "add");
 
-    CHECK_INT(again.error, WIRE_OUTCOME_UNKNOWN);
+    CHECK_INT(again.error, CALLS_OUTCOME_UNKNOWN);
     CHECK(again.was_started);
     CHECK_INT(player.n_handed, 0);
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
 }
 
@@ -697,7 +697,7 @@ TEST(a_deadline_while_it_waits_is_a_timeout_that_never_started)
     call_as(&world, &running, "add", "", 0);
     call_as(&world, &waiting, "add", "", 20);
     await_end(&world, &waiting);
-    CHECK(waiting.outcome == GW_TIMEOUT);
+    CHECK(waiting.outcome == CALLS_KIND_TIMEOUT);
     CHECK(!waiting.was_started);
     answer(&world, &player, &player.handed[0], "1");
     CHECK(player.n_handed == 1);
@@ -705,7 +705,7 @@ TEST(a_deadline_while_it_waits_is_a_timeout_that_never_started)
 }
 
 /* What is queued may be its provider's to start in the last millisecond of its time, which its
- * holder takes for the end. */
+ * provider side takes for the end. */
 TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
 {
     static const char *const keys[] = {"", "key-1"};
@@ -715,7 +715,7 @@ TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
         struct player player;
         struct caller running;
         struct caller waiting;
-        struct gw_call *call;
+        struct calls_call *call;
 
         world_open(&world, &DEFAULTS);
         attach(&world, &player, "incarnation-1", 1);
@@ -723,12 +723,12 @@ TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
         call_as(&world, &waiting, "add", keys[i], 60000);
         call = waiting.caller.call;
         call->deadline_ms = bus_now_ms(world.bus);
-        gw_assignment_find(world.desk, &call->entry.id, 1)->deadline_ms = call->deadline_ms;
+        calls_assignment_find(world.calls, &call->entry.id, 1)->deadline_ms = call->deadline_ms;
         answer(&world, &player, &player.handed[0], "1");
 
         CHECK_INT(player.n_handed, 1);
         CHECK_INT(waiting.n_ends, 1);
-        CHECK_INT(waiting.error, WIRE_TIMEOUT);
+        CHECK_INT(waiting.error, CALLS_TIMEOUT);
         CHECK(!waiting.was_started);
         world_close(&world);
     }
@@ -755,14 +755,14 @@ TEST(a_deadline_without_memory_is_a_timeout_that_never_started)
         settle(&world);
         peg__mem_fail_at(0);
         await_end(&world, &waiting);
-        CHECK_INT(waiting.error, WIRE_TIMEOUT);
+        CHECK_INT(waiting.error, CALLS_TIMEOUT);
         CHECK(!waiting.was_started);
         world_close(&world);
     }
 }
 
 /* The nth allocation fails when the time of a call is over. False if that was before it ran. */
-static bool ended_without_memory(int64_t timeout_ms, unsigned nth, unsigned *n_told)
+static bool ended_without_memory(int64_t timeout_ms, unsigned nth, unsigned *n_notified)
 {
     struct world world;
     struct player player;
@@ -783,9 +783,10 @@ static bool ended_without_memory(int64_t timeout_ms, unsigned nth, unsigned *n_t
         answer(&world, &player, &player.handed[0], "1");
         call_as(&world, &again, "add", "key-1", 0);
         CHECK_INT(again.n_ends, 1);
-        if (first.outcome != GW_REFUSED) { /* there was memory for the words about its end */
+        if (first.outcome !=
+            CALLS_KIND_REFUSED) { /* there was memory for the words about its end */
             CHECK_INT(again.outcome, first.outcome);
-            ++*n_told;
+            ++*n_notified;
         }
     }
     world_close(&world);
@@ -796,12 +797,12 @@ static bool ended_without_memory(int64_t timeout_ms, unsigned nth, unsigned *n_t
  */
 TEST(an_end_without_memory_is_the_same_for_who_asks_again)
 {
-    unsigned n_told = 0;
+    unsigned n_notified = 0;
 
     for (unsigned nth = 1; nth <= 8; nth++)
-        for (int64_t timeout_ms = 200; !ended_without_memory(timeout_ms, nth, &n_told);)
+        for (int64_t timeout_ms = 200; !ended_without_memory(timeout_ms, nth, &n_notified);)
             CHECK((timeout_ms *= 4) < 10000);
-    CHECK(n_told > 1);
+    CHECK(n_notified > 1);
 }
 
 static bool ran_until_its_deadline(int64_t timeout_ms)
@@ -817,11 +818,11 @@ static bool ran_until_its_deadline(int64_t timeout_ms)
     was_in_time = player.n_handed == 1;
     await_end(&world, &caller);
     if (was_in_time) {
-        CHECK(caller.outcome == GW_OUTCOME_UNKNOWN);
+        CHECK(caller.outcome == CALLS_KIND_UNKNOWN);
         CHECK(caller.was_started);
         CHECK(player.n_canceled == 1);
         answer(&world, &player, &player.handed[0], "1");
-        CHECK(world.desk->n_late == 1);
+        CHECK(world.calls->n_late == 1);
     }
     world_close(&world);
     return was_in_time;
@@ -844,7 +845,7 @@ TEST(a_provider_that_says_it_did_not_start_has_the_call_run_elsewhere)
     attach(&world, &players[1], "incarnation-2", 1);
     call_as(&world, &caller, "add", "", 0);
     first = players[0].n_handed ? 0 : 1;
-    gw_provider_nak(players[first].provider, &players[first].handed[0].id, 1, BUS_DRAINING);
+    calls_provider_nak(players[first].provider, &players[first].handed[0].id, 1, BUS_DRAINING);
     settle(&world);
     CHECK(players[1 - first].n_handed == 1);
     CHECK(players[1 - first].handed[0].attempt == 2);
@@ -870,19 +871,19 @@ TEST(a_provider_that_gives_calls_back_is_asked_again_only_when_nobody_else_is_le
     attach(&world, &refuser, "incarnation-2", 4);
     call_as(&world, &caller, "add", "", 0);
     CHECK(refuser.n_handed == 1);
-    gw_provider_nak(refuser.provider, &refuser.handed[0].id, 1, BUS_OVERLOADED);
+    calls_provider_nak(refuser.provider, &refuser.handed[0].id, 1, BUS_OVERLOADED);
     settle(&world);
     CHECK(refuser.n_handed == 1);
     CHECK(worker.n_handed == 3);
     CHECK(worker.handed[2].attempt == 2);
-    gw_provider_nak(worker.provider, &worker.handed[2].id, 2, BUS_OVERLOADED);
+    calls_provider_nak(worker.provider, &worker.handed[2].id, 2, BUS_OVERLOADED);
     settle(&world);
     CHECK(refuser.n_handed == 2);
     CHECK(refuser.handed[1].attempt == 3);
     answer(&world, &refuser, &refuser.handed[1], "5");
     CHECK_STR(peg_cstr(caller.result), "5");
-    gw_caller_drop(&busy[0].caller);
-    gw_caller_drop(&busy[1].caller);
+    calls_caller_drop(&busy[0].caller);
+    calls_caller_drop(&busy[1].caller);
     world_close(&world);
 }
 
@@ -897,9 +898,9 @@ TEST(a_provider_with_another_version_of_the_toolset_is_not_asked_again)
     world_open(&world, &DEFAULTS);
     attach(&world, &old, "incarnation-1", 4);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_nak(old.provider, &old.handed[0].id, 1, BUS_OUTDATED);
+    calls_provider_nak(old.provider, &old.handed[0].id, 1, BUS_OUTDATED);
     settle(&world);
-    CHECK(caller.error == WIRE_SERVICE_UNAVAILABLE);
+    CHECK(caller.error == CALLS_SERVICE_UNAVAILABLE);
     CHECK(!caller.was_started);
     CHECK(strstr(caller.message, "have other versions of it than the one that is registered"));
     CHECK_INT(old.n_handed, 1);
@@ -907,7 +908,7 @@ TEST(a_provider_with_another_version_of_the_toolset_is_not_asked_again)
     attach(&world, &other, "incarnation-2", 1);
     call_as(&world, &caller, "add", "", 0);
     if (old.n_handed == 2)
-        gw_provider_nak(old.provider, &old.handed[1].id, 1, BUS_OUTDATED);
+        calls_provider_nak(old.provider, &old.handed[1].id, 1, BUS_OUTDATED);
     settle(&world);
     CHECK_INT(other.n_handed, 1);
     answer(&world, &other, &other.handed[0], "5");
@@ -926,10 +927,10 @@ TEST(a_provider_that_gives_calls_back_because_it_drains_is_not_asked_again)
     world_open(&world, &DEFAULTS);
     attach(&world, &draining, "incarnation-1", 4);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_nak(draining.provider, &draining.handed[0].id, 1, BUS_DRAINING);
+    calls_provider_nak(draining.provider, &draining.handed[0].id, 1, BUS_DRAINING);
     settle(&world);
     CHECK_INT(draining.n_handed, 1);
-    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(caller.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK(!caller.was_started);
     CHECK_STR(peg_cstr(caller.message),
               "the providers of toolset \"sums\" that are attached give calls back because they "
@@ -938,7 +939,7 @@ TEST(a_provider_that_gives_calls_back_because_it_drains_is_not_asked_again)
     attach(&world, &other, "incarnation-2", 1);
     call_as(&world, &caller, "add", "", 0);
     if (draining.n_handed == 2)
-        gw_provider_nak(draining.provider, &draining.handed[1].id, 1, BUS_DRAINING);
+        calls_provider_nak(draining.provider, &draining.handed[1].id, 1, BUS_DRAINING);
     settle(&world);
     answer(&world, &other, &other.handed[0], "5");
     CHECK_STR(peg_cstr(caller.result), "5");
@@ -957,10 +958,10 @@ TEST(a_call_that_nobody_took_is_not_said_to_have_no_healthy_provider)
     call_as(&world, &caller, "add", "", 0);
     for (uint32_t attempt = 1; !caller.n_ends; attempt++) {
         CHECK(attempt <= PEG_LIMIT_GATEWAY_ATTEMPTS);
-        gw_provider_nak(player.provider, &player.handed[attempt - 1].id, attempt, BUS_GONE);
+        calls_provider_nak(player.provider, &player.handed[attempt - 1].id, attempt, BUS_GONE);
         settle(&world);
     }
-    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(caller.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK_STR(peg_cstr(caller.message),
               "the providers of toolset \"sums\" that are attached did not take the call: try "
               "again");
@@ -980,17 +981,17 @@ TEST(that_a_provider_is_full_is_told_before_that_another_one_is_outdated)
     attach(&world, &players[1], "incarnation-2", 1);
     call_as(&world, &caller, "add", "", 0);
     first = players[0].n_handed ? 0 : 1;
-    gw_provider_nak(players[first].provider, &players[first].handed[0].id, 1, BUS_OUTDATED);
+    calls_provider_nak(players[first].provider, &players[first].handed[0].id, 1, BUS_OUTDATED);
     settle(&world);
     for (unsigned i = 0; i < 7; i++) {
         struct player *full = &players[1 - first];
 
         CHECK_INT(full->n_handed, i + 1);
-        gw_provider_nak(full->provider, &full->handed[i].id, i + 2, BUS_OVERLOADED);
+        calls_provider_nak(full->provider, &full->handed[i].id, i + 2, BUS_OVERLOADED);
         settle(&world);
     }
     CHECK_INT(players[first].n_handed, 1);
-    CHECK(caller.error == WIRE_OVERLOADED);
+    CHECK(caller.error == CALLS_OVERLOADED);
     world_close(&world);
 }
 
@@ -1009,11 +1010,11 @@ TEST(that_a_provider_is_full_is_told_before_that_another_one_drains)
         const unsigned i = players[0].n_handed > n_naks[0] ? 0 : 1;
 
         CHECK(attempt <= PEG_LIMIT_GATEWAY_ATTEMPTS);
-        gw_provider_nak(players[i].provider, &players[i].handed[n_naks[i]++].id, attempt,
-                        attempt == 1 ? BUS_OVERLOADED : BUS_DRAINING);
+        calls_provider_nak(players[i].provider, &players[i].handed[n_naks[i]++].id, attempt,
+                           attempt == 1 ? BUS_OVERLOADED : BUS_DRAINING);
         settle(&world);
     }
-    CHECK_INT(caller.error, WIRE_OVERLOADED);
+    CHECK_INT(caller.error, CALLS_OVERLOADED);
     world_close(&world);
 }
 
@@ -1062,10 +1063,10 @@ TEST(a_call_that_waits_for_the_only_provider_when_it_becomes_silent_fails_soon)
     call_as(&world, &waiting, "add", "", 60000);
     fall_silent(&world, "incarnation-1");
     await_end(&world, &waiting);
-    CHECK(waiting.error == WIRE_SERVICE_UNAVAILABLE);
+    CHECK(waiting.error == CALLS_SERVICE_UNAVAILABLE);
     CHECK(!waiting.was_started);
     CHECK(running.n_ends == 0);
-    gw_caller_drop(&running.caller);
+    calls_caller_drop(&running.caller);
     world_close(&world);
 }
 
@@ -1079,7 +1080,7 @@ TEST(a_provider_that_comes_back_with_the_call_finishes_it)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
     CHECK(caller.n_ends == 0);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
@@ -1101,14 +1102,14 @@ TEST(a_provider_that_comes_back_with_a_call_that_has_ended_may_forget_it)
     call_as(&world, &caller, "add", "", 0);
     answer(&world, &player, &player.handed[0], "9");
     CHECK(caller.n_ends == 1);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
     answer(&world, &again, &player.handed[0], "9");
     settle(&world);
     CHECK_INT(again.n_acks, 1);
     CHECK(caller.n_ends == 1);
-    CHECK(gw_provider_is_idle(again.provider));
+    CHECK(calls_provider_is_idle(again.provider));
     world_close(&world);
 }
 
@@ -1123,12 +1124,12 @@ TEST(a_provider_that_comes_back_without_the_call_never_had_it)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     attach(&world, &other, "incarnation-2", 1);
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(other.n_handed + again.n_handed == 1);
     CHECK((other.n_handed ? other : again).handed[0].attempt == 2);
-    gw_caller_drop(&caller.caller);
+    calls_caller_drop(&caller.caller);
     world_close(&world);
 }
 
@@ -1143,18 +1144,18 @@ TEST(a_provider_that_may_have_been_elsewhere_proves_nothing_by_not_listing_a_cal
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     attach(&world, &other, "incarnation-2", 1);
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(other.n_handed == 0);
     CHECK(caller.n_ends == 0);
-    gw_caller_drop(&caller.caller);
+    calls_caller_drop(&caller.caller);
     world_close(&world);
 }
 
 TEST(a_provider_that_does_not_come_back_leaves_the_outcome_unknown)
 {
-    const struct gw_calls_options options = {.lease_ms = 300};
+    const struct calls_options options = {.lease_ms = 300};
     struct world world;
     struct player player;
     struct caller caller;
@@ -1162,9 +1163,9 @@ TEST(a_provider_that_does_not_come_back_leaves_the_outcome_unknown)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     await_end(&world, &caller);
-    CHECK(caller.outcome == GW_OUTCOME_UNKNOWN);
+    CHECK(caller.outcome == CALLS_KIND_UNKNOWN);
     CHECK(caller.was_started);
     world_close(&world);
 }
@@ -1173,21 +1174,21 @@ TEST(a_provider_that_does_not_come_back_leaves_the_outcome_unknown)
  * an hour. */
 TEST(a_call_that_looks_seldom_hears_that_its_provider_did_not_come_back)
 {
-    const struct gw_calls_options options = {.lease_ms = 300};
+    const struct calls_options options = {.lease_ms = 300};
     struct world world;
     struct player player;
     struct caller caller;
-    struct gw_call *call;
+    struct calls_call *call;
 
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 2 * 3600 * 1000);
     call = caller.caller.call;
-    call->n_looks = 20;
+    call->n_rechecks = 20;
     bus_arm(world.bus, &call->again, bus_now_ns(world.bus) + 3600 * PEG_NS_PER_S);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     await_end(&world, &caller);
-    CHECK(caller.outcome == GW_OUTCOME_UNKNOWN);
+    CHECK(caller.outcome == CALLS_KIND_UNKNOWN);
     CHECK(caller.was_started);
     world_close(&world);
 }
@@ -1198,28 +1199,28 @@ TEST(a_call_whose_provider_came_back_elsewhere_does_not_hear_that_it_is_lost)
     struct world world;
     struct player player;
     struct caller caller;
-    struct gw_call *call;
+    struct calls_call *call;
     struct bus_message lost = {.kind = BUS_LOST, .attempt = 1};
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     call = caller.caller.call;
-    call->n_looks = 20;
+    call->n_rechecks = 20;
     lost.id = call->entry.id;
-    lost.from = (struct bus_address){call->holder.node, call->holder.loop + 1};
-    gw_calls_on_message(world.desk, &lost);
-    CHECK_INT(call->n_looks, 20);
-    lost.from = call->holder;
-    gw_calls_on_message(world.desk, &lost);
-    CHECK_INT(call->n_looks, 0);
-    gw_caller_drop(&caller.caller);
+    lost.from = (struct bus_address){call->provider_side.node, call->provider_side.loop + 1};
+    calls_on_message(world.calls, &lost);
+    CHECK_INT(call->n_rechecks, 20);
+    lost.from = call->provider_side;
+    calls_on_message(world.calls, &lost);
+    CHECK_INT(call->n_rechecks, 0);
+    calls_caller_drop(&caller.caller);
     world_close(&world);
 }
 
 TEST(an_idempotent_tool_is_run_again_when_its_provider_is_lost)
 {
-    const struct gw_calls_options options = {.lease_ms = 300};
+    const struct calls_options options = {.lease_ms = 300};
     struct world world;
     struct player player;
     struct player other;
@@ -1228,7 +1229,7 @@ TEST(an_idempotent_tool_is_run_again_when_its_provider_is_lost)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "peek", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     attach(&world, &other, "incarnation-2", 1);
     for (unsigned i = 0; i < 20000 && !other.n_handed; i++) {
         const struct timespec pause = {.tv_nsec = 1000000};
@@ -1245,7 +1246,7 @@ TEST(an_idempotent_tool_is_run_again_when_its_provider_is_lost)
 /* It may be run again by whoever has the toolset, which is another one's of that name by then. */
 TEST(a_call_whose_provider_is_lost_does_not_go_to_the_next_owner_of_the_name)
 {
-    const struct gw_calls_options brief = {.lease_ms = 100};
+    const struct calls_options brief = {.lease_ms = 100};
     struct world world;
     struct player lost;
     struct player bens;
@@ -1255,7 +1256,7 @@ TEST(a_call_whose_provider_is_lost_does_not_go_to_the_next_owner_of_the_name)
     attach(&world, &lost, "incarnation-1", 1);
     call_as(&world, &caller, "peek", "", 0);
     CHECK_INT(lost.n_handed, 1);
-    gw_provider_leave(lost.provider);
+    calls_provider_leave(lost.provider);
     publish(&world, make_toolset_of("ben", ""));
     attach(&world, &bens, "incarnation-2", 1);
     for (unsigned i = 0; i < 20000 && !caller.n_ends && !bens.n_handed; i++) {
@@ -1266,7 +1267,7 @@ TEST(a_call_whose_provider_is_lost_does_not_go_to_the_next_owner_of_the_name)
     }
     CHECK_INT(bens.n_handed, 0);
     CHECK_INT(caller.n_ends, 1);
-    CHECK_INT(caller.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(caller.outcome, CALLS_KIND_UNKNOWN);
     world_close(&world);
 }
 
@@ -1280,7 +1281,7 @@ TEST(another_stream_of_an_incarnation_takes_the_place_of_the_first)
     attach(&world, &player, "incarnation-1", 1);
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(player.n_replaced == 1);
-    CHECK(peg__quota_used(&world.desk->quotas.providers) == 1);
+    CHECK(peg__quota_used(&world.calls->quotas.providers) == 1);
     world_close(&world);
 }
 
@@ -1296,13 +1297,13 @@ TEST(a_call_is_awaited_and_stopped_by_its_id_only_by_who_asked_for_it)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
-    gw_calls_await(world.desk, &first.caller.id, peg_cstr("local"), NET_NEVER, &awaits.caller);
-    gw_calls_await(world.desk, &first.caller.id, peg_cstr("other"), NET_NEVER, &stranger.caller);
+    calls_await(world.calls, &first.caller.id, peg_cstr("local"), NET_NEVER, &awaits.caller);
+    calls_await(world.calls, &first.caller.id, peg_cstr("other"), NET_NEVER, &stranger.caller);
     settle(&world);
-    CHECK(stranger.n_ends == 1 && stranger.error == WIRE_NOT_FOUND);
-    gw_calls_cancel(world.desk, &first.caller.id, peg_cstr("local"), &stops.caller);
+    CHECK(stranger.n_ends == 1 && stranger.error == CALLS_NOT_FOUND);
+    calls_cancel(world.calls, &first.caller.id, peg_cstr("local"), &stops.caller);
     settle(&world);
-    CHECK(stops.n_ends == 1 && stops.outcome == GW_CANCELED);
+    CHECK(stops.n_ends == 1 && stops.outcome == CALLS_KIND_CANCELED);
     CHECK(player.n_canceled == 1);
     answer(&world, &player, &player.handed[0], "1");
     CHECK(first.n_ends == 1 && awaits.n_ends == 1);
@@ -1323,15 +1324,15 @@ TEST(a_draining_provider_loses_no_call_and_gets_no_new_one)
     call_as(&world, &running, "add", "", 0);
     call_as(&world, &waiting, "add", "", 0);
     attach(&world, &other, "incarnation-2", 1);
-    gw_provider_drain(player.provider);
+    calls_provider_drain(player.provider);
     settle(&world);
     CHECK(other.n_handed == 1);
     answer(&world, &player, &player.handed[0], "1");
     answer(&world, &other, &other.handed[0], "2");
     CHECK_STR(peg_cstr(running.result), "1");
     CHECK_STR(peg_cstr(waiting.result), "2");
-    CHECK(gw_provider_is_idle(player.provider));
-    gw_provider_leave(player.provider);
-    CHECK(peg__quota_used(&world.desk->quotas.providers) == 1);
+    CHECK(calls_provider_is_idle(player.provider));
+    calls_provider_leave(player.provider);
+    CHECK(peg__quota_used(&world.calls->quotas.providers) == 1);
     world_close(&world);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A result on a desk whose memory ends at any point of reading it. Of one that does not fit its
+/* A result on a loop whose memory ends at any point of reading it. Of one that does not fit its
  * schema its caller hears what is wrong with it, or that there is no memory, and nothing else; of a
  * good one never that it is bad. */
 
@@ -14,7 +14,7 @@
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 static const char WORDS[] = "malformed_result: result validation failed: "
                             "must be an integer, but is a string: \"xxxx";
 static const char OTHERS[] = "what somebody else was told last";
@@ -24,7 +24,7 @@ enum { LARGE = PEG_LIMIT_GATEWAY_INLINE_BYTES + 1000 };
 struct trial {
     size_t n_bytes;    /* of the result */
     bool is_forgotten; /* the compiled schema: it is to be compiled again */
-    bool is_for_good;  /* memory does not come back before the desk is done with it */
+    bool is_for_good;  /* memory does not come back before the loop is done with it */
     unsigned n_allocations;
 };
 
@@ -58,16 +58,17 @@ static void answer_without_memory(struct world *world, struct player *player,
     memset(text, 'x', trial->n_bytes);
     text[0] = text[trial->n_bytes - 1] = '"';
     len = (size_t)(wire_put_bytes(packed, 2, peg__strn(text, trial->n_bytes)) - packed);
-    peg__buf_clear(&world->desk->text);
-    peg__buf_puts(&world->desk->text, OTHERS);
+    peg__buf_clear(&world->calls->text);
+    peg__buf_puts(&world->calls->text, OTHERS);
     if (trial->is_forgotten)
         gw_schema_set_budget(1);
     if (trial->is_for_good)
         peg__mem_fail_at(nth);
     else
         peg__mem_fail_once(nth);
-    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, peg__strn(packed, len),
-                             peg__strn(packed + len - trial->n_bytes, trial->n_bytes), false));
+    CHECK(calls_provider_result(player->provider, &handed->id, handed->attempt,
+                                peg__strn(packed, len),
+                                peg__strn(packed + len - trial->n_bytes, trial->n_bytes), false));
     peg__mem_fail_at(0);
     gw_schema_set_budget(0);
     await_ack(world, player);
@@ -82,13 +83,13 @@ static struct verdict judge(const struct caller *caller)
     CHECK_INT(caller->n_ends, 1);
     CHECK_STR(peg_cstr(caller->result), "");
     CHECK(caller->was_started);
-    if (caller->error == WIRE_OK) {
-        CHECK_INT(caller->outcome, GW_ERROR);
+    if (caller->error == CALLS_OK) {
+        CHECK_INT(caller->outcome, CALLS_KIND_ERROR);
         CHECK_STR(peg__strn(caller->failure, sizeof(WORDS) - 1), WORDS);
         verdict.is_about_result = true;
     } else {
-        CHECK_INT(caller->outcome, GW_OUTCOME_UNKNOWN);
-        CHECK_INT(caller->error, WIRE_OUTCOME_UNKNOWN);
+        CHECK_INT(caller->outcome, CALLS_KIND_UNKNOWN);
+        CHECK_INT(caller->error, CALLS_OUTCOME_UNKNOWN);
         CHECK(strstr(caller->message, "no memory") != NULL);
         CHECK(!strstr(caller->message, OTHERS));
         verdict.is_about_memory = true;
@@ -109,7 +110,7 @@ static struct verdict try_once(const struct trial *trial, unsigned nth)
     CHECK_INT(player.n_handed, 1);
     answer_without_memory(&world, &player, trial, nth);
     verdict = judge(&caller);
-    gw_caller_drop(&caller.caller);
+    calls_caller_drop(&caller.caller);
     world_close(&world);
     return verdict;
 }
@@ -197,16 +198,16 @@ static void say_without_memory(struct world *world, struct player *player, const
                                unsigned nth)
 {
     struct gw_attached attached = {
-        .calls = world->desk,
+        .calls = world->calls,
         .provider = player->provider,
         .response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES),
     };
     const struct handed *handed = &player->handed[0];
 
-    gw_table_init(&attached.assembling);
+    calls_table_init(&attached.assembling);
     peg__mem_fail_once(nth);
     for (size_t i = 0; i < good->n_chunks; i++)
-        if (gw_provider_has(player->provider, &handed->id, handed->attempt))
+        if (calls_provider_has(player->provider, &handed->id, handed->attempt))
             say_chunk(&attached, handed, good, i);
     peg__mem_fail_at(0);
     await_ack(world, player);
@@ -226,14 +227,14 @@ static bool try_good(const struct good *good, unsigned nth)
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &caller, "add", "", 0);
     say_without_memory(&world, &player, good, nth);
-    is_read = caller.n_ends == 1 && caller.outcome == GW_RESULT;
+    is_read = caller.n_ends == 1 && caller.outcome == CALLS_KIND_RESULT;
     CHECK_STR(peg_cstr(caller.failure), "");
     if (caller.n_ends && !is_read) {
-        CHECK_INT(caller.error, WIRE_OUTCOME_UNKNOWN);
+        CHECK_INT(caller.error, CALLS_OUTCOME_UNKNOWN);
         CHECK(caller.was_started);
         CHECK(strstr(caller.message, "no memory") != NULL);
     }
-    gw_caller_drop(&caller.caller);
+    calls_caller_drop(&caller.caller);
     world_close(&world);
     return is_read;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Results by EmitToolResult, on one desk: who sends one hears of his own. */
+/* Results by EmitToolResult, on one loop: who sends one hears of his own. */
 
 #include "../t.h"
 
@@ -8,16 +8,16 @@
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 struct emitter {
-    struct gw_emit emit; /* the first member */
+    struct calls_emission emit; /* the first member */
     unsigned n_answers;
-    enum wire_error error;
+    enum calls_error error;
     char packed[64];
 };
 
-static void on_answer(struct gw_emit *emit, enum wire_error error, const char *words)
+static void on_answer(struct calls_emission *emit, enum calls_error error, const char *words)
 {
     struct emitter *emitter = (struct emitter *)emit;
 
@@ -31,7 +31,7 @@ static void emit(struct world *world, struct emitter *emitter, const struct hand
 {
     const peg_str text = peg__str(json);
     const size_t len = (size_t)(wire_put_bytes(emitter->packed, 2, text) - emitter->packed);
-    const struct gw_emitted emitted = {
+    const struct calls_emitted emitted = {
         .id = &handed->id,
         .attempt = attempt,
         .principal = peg_cstr("local"),
@@ -41,7 +41,7 @@ static void emit(struct world *world, struct emitter *emitter, const struct hand
 
     emitter->n_answers = 0;
     emitter->emit.fn = on_answer;
-    gw_calls_emit(world->desk, &emitted, &emitter->emit);
+    calls_emit(world->calls, &emitted, &emitter->emit);
 }
 
 static void open_with_call(struct world *world, struct player *player, struct caller *caller)
@@ -52,7 +52,7 @@ static void open_with_call(struct world *world, struct player *player, struct ca
     CHECK_INT(player->n_handed, 1);
 }
 
-static void check_heard(const struct emitter *emitter, enum wire_error error)
+static void check_heard(const struct emitter *emitter, enum calls_error error)
 {
     CHECK_INT(emitter->n_answers, 1);
     CHECK_INT(emitter->error, error);
@@ -72,8 +72,8 @@ TEST(of_two_results_at_once_the_first_is_taken_and_the_second_hears_that_it_is_l
         emit(&world, &first, &player.handed[0], attempt, "41");
         emit(&world, &second, &player.handed[0], attempt, "42");
         settle(&world);
-        check_heard(&first, WIRE_OK);
-        check_heard(&second, WIRE_NOT_FOUND);
+        check_heard(&first, CALLS_OK);
+        check_heard(&second, CALLS_NOT_FOUND);
         CHECK_STR(peg_cstr(caller.result), "41");
         world_close(&world);
     }

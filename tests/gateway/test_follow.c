@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Calls that share an identity, on one desk. */
+/* Calls that share an identity, on one loop. */
 
 #include <time.h>
 
@@ -8,13 +8,13 @@
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 /* So long that a worker reads it. */
 static void ask_at_length(struct world *world, struct caller *caller)
 {
     static char payload[PEG_LIMIT_GATEWAY_INLINE_BYTES + 64];
-    const struct gw_ask ask = {
+    const struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr("add"),
         .payload = {payload, strlen("{\"n\":1,\"more\":\"\"}") + PEG_LIMIT_GATEWAY_INLINE_BYTES},
@@ -26,14 +26,14 @@ static void ask_at_length(struct world *world, struct caller *caller)
     snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
              PEG_LIMIT_GATEWAY_INLINE_BYTES, 7);
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
 }
 
 static void stop(struct world *world, const struct bus_id *id)
 {
-    const struct bus_message letter = {.kind = BUS_STOP, .id = *id, .from = world->bus->self};
+    const struct bus_message message = {.kind = BUS_STOP, .id = *id, .from = world->bus->self};
 
-    gw_calls_on_message(world->desk, &letter);
+    calls_on_message(world->calls, &message);
 }
 
 /* A second one of the same identity is found first, and decides nothing yet. */
@@ -48,15 +48,15 @@ TEST(a_call_is_stopped_while_another_of_its_identity_is_being_checked)
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &first, "add", "key-1", 0);
     ask_at_length(&world, &second);
-    CHECK(second.caller.call->step == GW_CHECKING);
+    CHECK(second.caller.call->step == CALLS_CHECKING);
     stop(&world, &player.handed[0].id);
     CHECK(second.n_ends == 0);
     settle(&world);
     CHECK(player.n_canceled == 1);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(first.outcome == GW_RESULT);
+    CHECK(first.outcome == CALLS_KIND_RESULT);
     await_end(&world, &second);
-    CHECK(second.error == WIRE_VALIDATION); /* of another payload */
+    CHECK(second.error == CALLS_VALIDATION); /* of another payload */
     world_close(&world);
 }
 
@@ -70,19 +70,19 @@ TEST(a_call_is_stopped_before_it_knows_that_it_decides)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 4);
     ask_at_length(&world, &caller);
-    caller.caller.call->step = GW_NAMING;
+    caller.caller.call->step = CALLS_ADMITTING;
     stop(&world, &caller.caller.id);
     CHECK(caller.n_ends == 0);
     await_end(&world, &caller);
-    CHECK(caller.outcome == GW_CANCELED);
+    CHECK(caller.outcome == CALLS_KIND_CANCELED);
     CHECK(player.n_handed == 0);
     world_close(&world);
 }
 
 static void say(struct world *world, struct player *player)
 {
-    gw_provider_output(player->provider, &player->handed[0].id, player->handed[0].attempt,
-                       peg_cstr("output"));
+    calls_provider_output(player->provider, &player->handed[0].id, player->handed[0].attempt,
+                          peg_cstr("output"));
     settle(world);
 }
 
@@ -101,7 +101,7 @@ TEST(who_joins_hears_what_the_tool_says_from_then_on)
     call_as(&world, &second, "add", "key-1", 0);
     call_as(&world, &third, "add", "key-1", 0);
     say(&world, &player);
-    gw_caller_drop(&third.caller);
+    calls_caller_drop(&third.caller);
     say(&world, &player);
     CHECK_INT(first.n_outputs, 3);
     CHECK_INT(second.n_outputs, 2);
@@ -123,11 +123,11 @@ TEST(a_call_that_nobody_waits_for_any_more_is_canceled)
         attach(&world, &player, "incarnation-1", 4);
         for (unsigned i = 0; i < 3; i++)
             call_as(&world, &callers[i], "add", "key-1", 0);
-        gw_caller_drop(&callers[(last + 1) % 3].caller);
-        gw_caller_drop(&callers[(last + 2) % 3].caller);
+        calls_caller_drop(&callers[(last + 1) % 3].caller);
+        calls_caller_drop(&callers[(last + 2) % 3].caller);
         settle(&world);
         CHECK_INT(player.n_canceled, 0);
-        gw_caller_drop(&callers[last].caller);
+        calls_caller_drop(&callers[last].caller);
         settle(&world);
         CHECK_INT(player.n_canceled, 1);
         world_close(&world);
@@ -145,9 +145,9 @@ TEST(a_call_that_somebody_started_goes_on_when_who_asked_before_is_gone)
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &starter, "add", "key-1", 0);
-    gw_caller_detach(&starter.caller);
+    calls_caller_detach(&starter.caller);
     settle(&world);
-    gw_caller_drop(&first.caller);
+    calls_caller_drop(&first.caller);
     settle(&world);
     CHECK_INT(player.n_canceled, 0);
     answer(&world, &player, &player.handed[0], "1");
@@ -157,7 +157,8 @@ TEST(a_call_that_somebody_started_goes_on_when_who_asked_before_is_gone)
     world_close(&world);
 }
 
-/* ---- ends that no holder writes ---------------------------------------------------------------
+/* ---- ends that no provider side writes
+ * ---------------------------------------------------------------
  */
 
 /* One that runs, one that waits behind it, and one who has joined that. */
@@ -167,7 +168,7 @@ static void ask_behind(struct world *world, struct player *player, struct caller
     call_as(world, &callers[0], "add", "", 0);
     call_as(world, &callers[1], "add", "key-1", 0);
     call_as(world, &callers[2], "add", "key-1", 0);
-    CHECK(callers[2].is_joined);
+    CHECK(callers[2].is_follower);
     CHECK_INT(player->n_handed, 1);
 }
 
@@ -181,9 +182,9 @@ TEST(who_joined_hears_at_once_that_it_was_canceled)
     ask_behind(&world, &player, callers);
     stop(&world, &callers[1].caller.id);
     settle(&world);
-    CHECK_INT(callers[1].outcome, GW_CANCELED);
+    CHECK_INT(callers[1].outcome, CALLS_KIND_CANCELED);
     CHECK_INT(callers[2].n_ends, 1);
-    CHECK_INT(callers[2].outcome, GW_CANCELED);
+    CHECK_INT(callers[2].outcome, CALLS_KIND_CANCELED);
     CHECK(!callers[2].was_started);
     world_close(&world);
 }
@@ -199,11 +200,11 @@ TEST(who_joined_hears_at_once_that_the_outcome_is_unknown)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "add", "key-1", 0);
-    gw_settle(first.caller.call, BUS_DEADLINE);
+    calls_settle(first.caller.call, BUS_DEADLINE);
     settle(&world);
-    CHECK_INT(first.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(first.outcome, CALLS_KIND_UNKNOWN);
     CHECK_INT(second.n_ends, 1);
-    CHECK_INT(second.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(second.outcome, CALLS_KIND_UNKNOWN);
     CHECK(second.was_started);
     world_close(&world);
 }
@@ -218,11 +219,11 @@ TEST(what_nobody_could_run_is_asked_for_again_though_somebody_had_joined)
 
     world_open(&world, &DEFAULTS);
     ask_behind(&world, &player, callers);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
-    CHECK_INT(callers[1].error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(callers[1].error, CALLS_SERVICE_UNAVAILABLE);
     CHECK_INT(callers[2].n_ends, 1);
-    CHECK_INT(callers[2].error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(callers[2].error, CALLS_SERVICE_UNAVAILABLE);
 
     attach(&world, &other, "incarnation-2", 1);
     call_as(&world, &again, "add", "key-1", 0);
@@ -249,7 +250,7 @@ TEST(what_a_provider_that_fell_silent_did_not_start_is_asked_for_again)
     call_as(&world, &waiting, "add", "key-1", 60000);
     fall_silent(&world, "incarnation-1");
     await_end(&world, &waiting);
-    CHECK_INT(waiting.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(waiting.error, CALLS_SERVICE_UNAVAILABLE);
 
     attach(&world, &well, "incarnation-2", 1);
     call_as(&world, &again, "add", "key-1", 60000);
@@ -262,30 +263,31 @@ TEST(what_a_provider_that_fell_silent_did_not_start_is_asked_for_again)
     world_close(&world);
 }
 
-/* The driver of the call before has ended it and forgotten it, and its letter comes late. */
+/* The coordinator of the call before has ended it and forgotten it, and its message comes late. */
 TEST(who_joined_does_not_believe_a_letter_about_the_call_before)
 {
     struct world world;
     struct player player;
     struct caller first;
     struct caller second;
-    const struct gw_outcome refusal = {.outcome = GW_ERROR, .error = WIRE_SERVICE_UNAVAILABLE};
-    struct bus_message letter = {.kind = BUS_DONE};
+    const struct calls_outcome refusal = {.kind = CALLS_KIND_ERROR,
+                                          .error = CALLS_SERVICE_UNAVAILABLE};
+    struct bus_message message = {.kind = BUS_DONE};
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "add", "key-1", 0);
-    letter.id = first.caller.id;
-    letter.from = world.desk->bus->self;
-    letter.deadline_ms = first.caller.call->deadline_ms - 1;
-    letter.body = gw_outcome_write(&refusal);
-    gw_done_on_message(world.desk, &letter);
+    message.id = first.caller.id;
+    message.from = world.calls->bus->self;
+    message.deadline_ms = first.caller.call->deadline_ms - 1;
+    message.body = calls_outcome_write(&refusal);
+    calls_done_on_message(world.calls, &message);
     settle(&world);
     CHECK_INT(second.n_ends, 0);
     answer(&world, &player, &player.handed[0], "5");
     CHECK_STR(peg_cstr(second.result), "5");
-    peg__blob_unref(letter.body);
+    peg__blob_unref(message.body);
     world_close(&world);
 }
 
@@ -346,9 +348,9 @@ static void ask_by_id(struct world *world, struct caller *caller, enum way way,
 {
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
     if (way == AWAITS)
-        gw_calls_await(world->desk, id, peg_cstr(principal), NET_NEVER, &caller->caller);
+        calls_await(world->calls, id, peg_cstr(principal), NET_NEVER, &caller->caller);
     else
-        gw_calls_cancel(world->desk, id, peg_cstr(principal), &caller->caller);
+        calls_cancel(world->calls, id, peg_cstr(principal), &caller->caller);
 }
 
 static void check_hears_nothing(struct world *world, struct player *player, enum way way,
@@ -366,7 +368,7 @@ static void check_hears_nothing(struct world *world, struct player *player, enum
     go_far(world);
     ask_by_id(world, &stranger, way, &owner.caller.id, "other");
     ask_by_id(world, &nobody, way, &never, "other");
-    gw_provider_output(player->provider, &handed->id, handed->attempt, peg_cstr("output"));
+    calls_provider_output(player->provider, &handed->id, handed->attempt, peg_cstr("output"));
     settle(world);
     answer(world, player, handed, "41");
     CHECK_STR(peg_cstr(owner.result), "41");
@@ -374,7 +376,7 @@ static void check_hears_nothing(struct world *world, struct player *player, enum
     come_near(world);
     CHECK_INT(stranger.n_ends, 1);
     CHECK_INT(stranger.n_outputs, 0);
-    CHECK_INT(stranger.error, WIRE_NOT_FOUND);
+    CHECK_INT(stranger.error, CALLS_NOT_FOUND);
     CHECK_INT(stranger.error, nobody.error);
     CHECK_INT(stranger.was_started, nobody.was_started);
     CHECK_STR(peg_cstr(stranger.message), nobody.message);
@@ -411,15 +413,15 @@ TEST(a_stranger_does_not_keep_a_call_that_nobody_waits_for)
         call_as(&world, &owner, "add", "key-1", 0);
         go_far(&world);
         ask_by_id(&world, &stranger, (enum way)way, &owner.caller.id, "other");
-        gw_caller_drop(&owner.caller);
+        calls_caller_drop(&owner.caller);
         come_near(&world);
         CHECK_INT(player.n_canceled, 1);
-        CHECK_INT(stranger.error, WIRE_NOT_FOUND);
+        CHECK_INT(stranger.error, CALLS_NOT_FOUND);
         world_close(&world);
     }
 }
 
-/* Neither that he is there nor that he goes is told to its driver. */
+/* Neither that he is there nor that he goes is told to its coordinator. */
 TEST(a_stranger_who_goes_before_it_is_known_whose_it_is_leaves_nothing)
 {
     struct world world;
@@ -433,9 +435,9 @@ TEST(a_stranger_who_goes_before_it_is_known_whose_it_is_leaves_nothing)
     go_far(&world);
     ask_by_id(&world, &strangers[0], AWAITS, &owner.caller.id, "other");
     ask_by_id(&world, &strangers[1], STOPS, &owner.caller.id, "other");
-    gw_caller_lose(&strangers[0].caller);
-    gw_caller_drop(&strangers[1].caller);
-    CHECK_INT(gw_calls_count(world.desk), 2); /* the owner's, and what is held for it */
+    calls_caller_lose(&strangers[0].caller);
+    calls_caller_drop(&strangers[1].caller);
+    CHECK_INT(calls_count(world.calls), 2); /* the owner's, and what is held for it */
     come_near(&world);
     CHECK_INT(player.n_canceled, 0);
     answer(&world, &player, &player.handed[0], "1");

@@ -27,18 +27,18 @@ TEST(calls_are_counted_by_outcome)
 
     for (int i = 0; i < 5; i++)
         gw_meter_admitted(meter);
-    gw_meter_ended(meter, GW_RESULT, 1000000);
-    gw_meter_ended(meter, GW_RESULT, 1000000);
-    gw_meter_ended(meter, GW_TIMEOUT, 1000000);
+    gw_meter_ended(meter, CALLS_KIND_RESULT, 1000000);
+    gw_meter_ended(meter, CALLS_KIND_RESULT, 1000000);
+    gw_meter_ended(meter, CALLS_KIND_TIMEOUT, 1000000);
     gw_meter_refused(meter);
     gw_meter_queued(meter, 3);
     gw_meter_queued(meter, -1);
     gw_meter_late_result(meter);
     gw_metrics_of(metrics, peg__str("a"), &totals);
 
-    CHECK_INT(totals.outcomes[GW_RESULT], 2);
-    CHECK_INT(totals.outcomes[GW_TIMEOUT], 1);
-    CHECK_INT(totals.outcomes[GW_REFUSED], 1);
+    CHECK_INT(totals.outcomes[CALLS_KIND_RESULT], 2);
+    CHECK_INT(totals.outcomes[CALLS_KIND_TIMEOUT], 1);
+    CHECK_INT(totals.outcomes[CALLS_KIND_REFUSED], 1);
     CHECK_INT(totals.admitted, 5);
     CHECK_INT(totals.in_flight, 2);
     CHECK_INT(totals.queued, 2);
@@ -81,12 +81,12 @@ TEST(a_toolset_has_one_meter_on_a_loop)
 TEST(no_meter_counts_nothing)
 {
     gw_meter_admitted(NULL);
-    gw_meter_ended(NULL, GW_RESULT, 1);
+    gw_meter_ended(NULL, CALLS_KIND_RESULT, 1);
     gw_meter_refused(NULL);
     gw_meter_queued(NULL, 1);
     gw_meter_late_result(NULL);
-    CHECK_STR(peg__str(gw_outcome_kind_name(GW_OUTCOME_UNKNOWN)), "outcome_unknown");
-    CHECK_STR(peg__str(gw_outcome_kind_name(GW_N_OUTCOMES)), "unknown");
+    CHECK_STR(peg__str(gw_outcome_kind_name(CALLS_KIND_UNKNOWN)), "outcome_unknown");
+    CHECK_STR(peg__str(gw_outcome_kind_name(CALLS_N_KINDS)), "unknown");
 }
 
 TEST(beyond_the_limit_toolsets_share_a_meter)
@@ -119,7 +119,7 @@ static int bucket_of(int64_t ns)
     struct gw_totals totals;
     int bucket = 0;
 
-    gw_meter_ended(gw_metrics_meter(metrics, 0, peg__str("a")), GW_RESULT, ns);
+    gw_meter_ended(gw_metrics_meter(metrics, 0, peg__str("a")), CALLS_KIND_RESULT, ns);
     gw_metrics_of(metrics, peg__str("a"), &totals);
     while (bucket < GW_BUCKETS - 1 && !totals.buckets[bucket])
         bucket++;
@@ -156,7 +156,7 @@ static double quantile_of(struct gw_metrics *metrics, double part)
 
 static void end_call(struct gw_metrics *metrics, unsigned loop, int64_t ns)
 {
-    gw_meter_ended(gw_metrics_meter(metrics, loop, peg__str("a")), GW_RESULT, ns);
+    gw_meter_ended(gw_metrics_meter(metrics, loop, peg__str("a")), CALLS_KIND_RESULT, ns);
 }
 
 #define CHECK_NEAR(actual, expected)                                                               \
@@ -264,7 +264,7 @@ static void *count(void *user)
         gw_meter_admitted(meter);
         gw_meter_queued(meter, 1);
         gw_meter_queued(meter, -1);
-        gw_meter_ended(meter, GW_RESULT, i);
+        gw_meter_ended(meter, CALLS_KIND_RESULT, i);
     }
     return NULL;
 }
@@ -291,7 +291,7 @@ TEST(loops_count_while_others_read)
         pthread_join(threads[i], NULL);
     gw_metrics_total(metrics, &totals);
     CHECK_INT(totals.admitted, N_LOOPS * N_ROUNDS);
-    CHECK_INT(totals.outcomes[GW_RESULT], N_LOOPS * N_ROUNDS);
+    CHECK_INT(totals.outcomes[CALLS_KIND_RESULT], N_LOOPS * N_ROUNDS);
     CHECK_INT(totals.in_flight, 0);
     CHECK_INT(totals.queued, 0);
     gw_metrics_free(metrics);

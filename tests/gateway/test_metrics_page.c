@@ -27,7 +27,7 @@ struct asker {
 
 static struct {
     struct gw_node node;
-    struct gw_calls *desks[2];
+    struct calls_loop *desks[2];
     struct asker askers[N_ASKERS];
     sem_t answered;
 } w;

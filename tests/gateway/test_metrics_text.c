@@ -177,8 +177,8 @@ TEST(metrics_are_told_as_prometheus_reads_them)
     gw_meter_admitted(meter);
     gw_meter_admitted(meter);
     gw_meter_admitted(meter);
-    gw_meter_ended(meter, GW_RESULT, 20000);
-    gw_meter_ended(meter, GW_ERROR, INT64_C(2500000000));
+    gw_meter_ended(meter, CALLS_KIND_RESULT, 20000);
+    gw_meter_ended(meter, CALLS_KIND_ERROR, INT64_C(2500000000));
     gw_meter_queued(meter, 4);
 
     gw_metrics_write(metrics, &node, &out);
@@ -202,11 +202,11 @@ TEST(metrics_are_told_as_prometheus_reads_them)
     CHECK(has(&out, "pegboard_calls_total{toolset=\"a\",outcome=\"result\"} 1"));
     CHECK(has(&out, "pegboard_calls_total{toolset=\"a\",outcome=\"outcome_unknown\"} 0"));
     /* From the start: what is 1 when it is first seen has not increased. */
-    for (int i = 0; i < GW_N_OUTCOMES; i++) {
+    for (int i = 0; i < CALLS_N_KINDS; i++) {
         char line[128];
 
         snprintf(line, sizeof(line), "pegboard_calls_total{toolset=\"b/c\",outcome=\"%s\"} 0",
-                 gw_outcome_kind_name((enum gw_outcome_kind)i));
+                 gw_outcome_kind_name((enum calls_outcome_kind)i));
         CHECK(has(&out, line));
     }
     CHECK(has(&out, "pegboard_late_results_total{toolset=\"b/c\"} 0"));
@@ -265,7 +265,7 @@ static void tell_ten_thousand(size_t name_len, size_t n_owners, struct peg__buf 
                                                   .n_draining = 1};
         meter = gw_metrics_meter(metrics, 0, toolsets[i].name);
         gw_meter_admitted(meter);
-        gw_meter_ended(meter, GW_RESULT, 1000);
+        gw_meter_ended(meter, CALLS_KIND_RESULT, 1000);
     }
     gw_metrics_write(metrics, &node, out);
     gw_metrics_free(metrics);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "gateway/calls/outcome.h"
+#include "calls/outcome.h"
 
 #include <string.h>
 
@@ -10,35 +10,35 @@
 
 TEST(a_terminal_is_read_as_it_was_written)
 {
-    const struct gw_outcome written = {
-        .outcome = GW_ERROR,
-        .error = WIRE_OVERLOADED,
+    const struct calls_outcome written = {
+        .kind = CALLS_KIND_ERROR,
+        .error = CALLS_OVERLOADED,
         .message = peg_cstr("try again"),
         .was_started = true,
         .retry_after_ms = 250,
         .response = peg_cstr("bytes"),
     };
-    struct peg__blob *blob = gw_outcome_write(&written);
-    struct gw_outcome read;
+    struct peg__blob *blob = calls_outcome_write(&written);
+    struct calls_outcome read;
 
-    CHECK(gw_outcome_read(blob, &read));
-    CHECK(read.outcome == GW_ERROR && read.error == WIRE_OVERLOADED);
+    CHECK(calls_outcome_read(blob, &read));
+    CHECK(read.kind == CALLS_KIND_ERROR && read.error == CALLS_OVERLOADED);
     CHECK_STR(read.message, "try again");
     CHECK_STR(read.response, "bytes");
-    CHECK(read.was_started && !read.is_stand_in);
+    CHECK(read.was_started && !read.is_placeholder);
     CHECK_INT(read.retry_after_ms, 250);
     peg__blob_unref(blob);
 }
 
 TEST(a_terminal_that_stands_for_another_says_so)
 {
-    const struct gw_outcome written = {
-        .outcome = GW_OUTCOME_UNKNOWN, .was_started = true, .is_stand_in = true};
-    struct peg__blob *blob = gw_outcome_write(&written);
-    struct gw_outcome read;
+    const struct calls_outcome written = {
+        .kind = CALLS_KIND_UNKNOWN, .was_started = true, .is_placeholder = true};
+    struct peg__blob *blob = calls_outcome_write(&written);
+    struct calls_outcome read;
 
-    CHECK(gw_outcome_read(blob, &read));
-    CHECK(read.is_stand_in && read.was_started);
+    CHECK(calls_outcome_read(blob, &read));
+    CHECK(read.is_placeholder && read.was_started);
     peg__blob_unref(blob);
 }
 
@@ -46,23 +46,23 @@ static struct peg__blob *terminal_of(const char *json, const char *rest)
 {
     struct peg__buf bytes = PEG__BUF(1000);
 
-    peg__buf_repeat(&bytes, 'x', GW_OUTCOME_CAPACITY);
+    peg__buf_repeat(&bytes, 'x', CALLS_OUTCOME_CAPACITY);
     peg__buf_puts(&bytes, json);
     peg__buf_puts(&bytes, rest);
-    return gw_outcome_of_result(&bytes, strlen(json));
+    return calls_outcome_of_result(&bytes, strlen(json));
 }
 
 TEST(a_terminal_made_of_a_result_reads_as_one_that_was_written)
 {
     struct peg__blob *blob = terminal_of("[1,2]", "\x1a\x01y");
-    struct gw_outcome read;
+    struct calls_outcome read;
 
-    CHECK(gw_outcome_read(blob, &read));
-    CHECK(read.outcome == GW_RESULT && read.error == WIRE_OK && read.was_started);
-    CHECK(!read.is_stand_in && !read.message.len && read.blob == blob);
+    CHECK(calls_outcome_read(blob, &read));
+    CHECK(read.kind == CALLS_KIND_RESULT && read.error == CALLS_OK && read.was_started);
+    CHECK(!read.is_placeholder && !read.message.len && read.blob == blob);
     CHECK_STR(wire_find_bytes(read.response, 2), "[1,2]");
     CHECK_STR(wire_find_bytes(read.response, 3), "y");
-    CHECK_STR(peg__str_from(read.response, GW_OUTCOME_RESULT), "[1,2]\x1a\x01y");
+    CHECK_STR(peg__str_from(read.response, CALLS_OUTCOME_RESULT), "[1,2]\x1a\x01y");
     peg__blob_unref(blob);
 }
 
@@ -70,32 +70,32 @@ TEST(a_length_of_four_bytes_tells_any_size)
 {
     static char json[300001];
     struct peg__buf bytes = PEG__BUF(1 << 20);
-    struct gw_outcome read = {0};
+    struct calls_outcome read = {0};
     struct peg__blob *blob;
 
     memset(json, '1', sizeof(json) - 1);
-    peg__buf_repeat(&bytes, 'x', GW_OUTCOME_CAPACITY);
+    peg__buf_repeat(&bytes, 'x', CALLS_OUTCOME_CAPACITY);
     peg__buf_puts(&bytes, json);
-    blob = gw_outcome_of_result(&bytes, strlen(json));
+    blob = calls_outcome_of_result(&bytes, strlen(json));
 
-    CHECK(gw_outcome_read(blob, &read));
+    CHECK(calls_outcome_read(blob, &read));
     CHECK_STR(wire_find_bytes(read.response, 2), json);
     peg__blob_unref(blob);
 }
 
 TEST(bytes_that_are_no_terminal_are_refused)
 {
-    struct gw_outcome terminal = {.outcome = GW_RESULT, .message = peg_cstr("words")};
-    struct peg__blob *blob = gw_outcome_write(&terminal);
+    struct calls_outcome outcome = {.kind = CALLS_KIND_RESULT, .message = peg_cstr("words")};
+    struct peg__blob *blob = calls_outcome_write(&outcome);
     struct peg__blob *cut = peg__blob_copy((peg_str){blob->bytes, blob->len - 1});
     struct peg__blob *tiny = peg__blob_copy(peg_cstr("x"));
     struct peg__blob *later = peg__blob_copy(peg__blob_str(blob));
 
     later->bytes[0] = 9;
-    CHECK(!gw_outcome_read(cut, &terminal));
-    CHECK(!gw_outcome_read(tiny, &terminal));
-    CHECK(!gw_outcome_read(later, &terminal));
-    CHECK(!gw_outcome_read(NULL, &terminal));
+    CHECK(!calls_outcome_read(cut, &outcome));
+    CHECK(!calls_outcome_read(tiny, &outcome));
+    CHECK(!calls_outcome_read(later, &outcome));
+    CHECK(!calls_outcome_read(NULL, &outcome));
     peg__blob_unref(blob);
     peg__blob_unref(cut);
     peg__blob_unref(tiny);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Goal: what a tool says while it runs is heard before its result, whichever way that is learned:
- * letters are on their way for a while, and who looks for himself must not overtake them. */
+ * messages are on their way for a while, and who looks for himself must not overtake them. */
 
 #include "../t.h"
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
-/* Without letting any letter arrive. */
+/* Without letting any message arrive. */
 static void say(const struct player *player, const char *text)
 {
     const struct handed *handed = &player->handed[0];
 
-    gw_provider_output(player->provider, &handed->id, handed->attempt, peg_cstr(text));
+    calls_provider_output(player->provider, &handed->id, handed->attempt, peg_cstr(text));
 }
 
 static void end(const struct player *player)
@@ -22,13 +22,13 @@ static void end(const struct player *player)
     char packed[16];
     const size_t len = (size_t)(wire_put_bytes(packed, 2, peg_cstr("1")) - packed);
 
-    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, (peg_str){packed, len},
-                             (peg_str){packed + len - 1, 1}, false));
+    CHECK(calls_provider_result(player->provider, &handed->id, handed->attempt,
+                                (peg_str){packed, len}, (peg_str){packed + len - 1, 1}, false));
 }
 
 static bool has_heard_all(const struct caller *caller)
 {
-    return caller->n_ends == 1 && caller->outcome == GW_RESULT && caller->n_outputs == 2;
+    return caller->n_ends == 1 && caller->outcome == CALLS_KIND_RESULT && caller->n_outputs == 2;
 }
 
 TEST(who_looks_while_letters_are_on_their_way_hears_the_output_before_the_result)
@@ -70,11 +70,12 @@ TEST(so_does_who_has_joined_the_call)
 
     settle(&world);
     CHECK(has_heard_all(&first));
-    CHECK(has_heard_all(&second) && second.is_joined);
+    CHECK(has_heard_all(&second) && second.is_follower);
     world_close(&world);
 }
 
-/* ---- letters that are lost ------------------------------------------------------------------- */
+/* ---- messages that are lost -------------------------------------------------------------------
+ */
 
 static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
 {
@@ -82,13 +83,13 @@ static void on_written(struct bus_wait *wait, const struct bus_answer *answer)
     CHECK(answer->written);
 }
 
-/* As the holder does before it sends the letter. */
-static void write_terminal(struct world *world, const struct bus_id *id)
+/* As the provider side does before it sends the message. */
+static void write_outcome(struct world *world, const struct bus_id *id)
 {
-    const struct gw_outcome terminal = {.outcome = GW_RESULT, .was_started = true};
+    const struct calls_outcome outcome = {.kind = CALLS_KIND_RESULT, .was_started = true};
     const struct bus_key key = {
-        .id = *id, .what = BUS_RESULT, .is_node_local = gw_id_is_node_local(id)};
-    struct peg__blob *blob = gw_outcome_write(&terminal);
+        .id = *id, .what = BUS_RESULT, .is_node_local = calls_id_is_node_local(id)};
+    struct peg__blob *blob = calls_outcome_write(&outcome);
     struct bus_wait written = {.fn = on_written};
 
     bus_put_if_absent(world->bus, &key, blob, INT64_MAX, &written);
@@ -104,18 +105,18 @@ TEST(who_listens_is_told_the_result_all_the_same_when_its_letter_is_lost)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    write_terminal(&world, &player.handed[0].id);
+    write_outcome(&world, &player.handed[0].id);
     look_at_all(&world);
     CHECK_INT(caller.n_ends, 0);
 
     await_end(&world, &caller);
-    CHECK_INT(caller.outcome, GW_RESULT);
+    CHECK_INT(caller.outcome, CALLS_KIND_RESULT);
     world_close(&world);
 }
 
 TEST(who_does_not_listen_takes_the_result_when_he_sees_it)
 {
-    struct gw_caller_events deaf = CALLER_EVENTS;
+    struct calls_caller_events deaf = CALLER_EVENTS;
     struct world world;
     struct player player;
     struct caller caller;
@@ -125,28 +126,28 @@ TEST(who_does_not_listen_takes_the_result_when_he_sees_it)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     caller.caller.events = &deaf;
-    write_terminal(&world, &player.handed[0].id);
+    write_outcome(&world, &player.handed[0].id);
     look_at_all(&world);
-    CHECK(caller.n_ends == 1 && caller.outcome == GW_RESULT);
+    CHECK(caller.n_ends == 1 && caller.outcome == CALLS_KIND_RESULT);
     world_close(&world);
 }
 
-/* A result that does not fit a letter, or that must not be taken from it: what came before the
- * letter has been heard. */
+/* A result that does not fit a message, or that must not be taken from it: what came before the
+ * message has been heard. */
 TEST(a_letter_that_only_tells_to_look_is_waited_for_no_longer)
 {
     struct world world;
     struct player player;
     struct caller caller;
-    struct bus_message letter = {.kind = BUS_DONE, .attempt = 1};
+    struct bus_message message = {.kind = BUS_DONE, .attempt = 1};
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    write_terminal(&world, &player.handed[0].id);
-    letter.id = player.handed[0].id;
-    letter.from = world.bus->self;
-    gw_calls_on_message(world.desk, &letter);
-    CHECK(caller.n_ends == 1 && caller.outcome == GW_RESULT);
+    write_outcome(&world, &player.handed[0].id);
+    message.id = player.handed[0].id;
+    message.from = world.bus->self;
+    calls_on_message(world.calls, &message);
+    CHECK(caller.n_ends == 1 && caller.outcome == CALLS_KIND_RESULT);
     world_close(&world);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is left of calls without an identity that did not run: nothing, as soon as no letter with
+/* What is left of calls without an identity that did not run: nothing, as soon as no message with
  * them can arrive any more; until then the proof that there is nothing to start. */
 
 #include "../t.h"
@@ -9,7 +9,7 @@
 
 enum { A_DAY_MS = PEG_LIMIT_GATEWAY_MAX_CALL_MS };
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 TEST(a_call_that_its_providers_give_back_leaves_nothing)
 {
@@ -22,11 +22,11 @@ TEST(a_call_that_its_providers_give_back_leaves_nothing)
     call_as(&world, &caller, "add", "", A_DAY_MS);
     CHECK_INT(bus_local_n_registers(world.hub), 1);
     for (unsigned i = 0; i < player.n_handed; i++) {
-        gw_provider_nak(player.provider, &player.handed[i].id, i + 1, BUS_OVERLOADED);
+        calls_provider_nak(player.provider, &player.handed[i].id, i + 1, BUS_OVERLOADED);
         settle(&world);
     }
 
-    CHECK(caller.n_ends == 1 && caller.error == WIRE_OVERLOADED && !caller.was_started);
+    CHECK(caller.n_ends == 1 && caller.error == CALLS_OVERLOADED && !caller.was_started);
     CHECK_INT(player.n_handed, PEG_LIMIT_GATEWAY_ATTEMPTS);
     CHECK_INT(bus_local_n_registers(world.hub), 0);
     world_close(&world);
@@ -49,36 +49,36 @@ TEST(a_call_that_is_canceled_in_the_queue_leaves_nothing)
     struct caller callers[2];
 
     open_with_queue(&world, &player, callers);
-    gw_caller_drop(&callers[1].caller);
+    calls_caller_drop(&callers[1].caller);
     settle(&world);
     CHECK_INT(bus_local_n_registers(world.hub), 1);
-    CHECK_INT(world.desk->astray.n, 0);
+    CHECK_INT(world.calls->outstanding.n, 0);
     answer(&world, &player, &player.handed[0], "1");
 
-    CHECK(callers[0].outcome == GW_RESULT && player.n_handed == 1);
+    CHECK(callers[0].outcome == CALLS_KIND_RESULT && player.n_handed == 1);
     CHECK_INT(bus_local_n_registers(world.hub), 0);
     world_close(&world);
 }
 
-/* Its holder, which did not hear that it was canceled, asks for the right to start it. */
+/* Its provider side, which did not hear that it was canceled, asks for the right to start it. */
 TEST(one_that_is_not_told_and_loses_the_claim_leaves_nothing)
 {
     struct world world;
     struct player player;
     struct caller callers[2];
-    struct gw_assignment *held;
+    struct calls_assignment *assignment;
 
     open_with_queue(&world, &player, callers);
-    held = gw_assignment_find(world.desk, &callers[1].caller.id, 1);
-    held->canceled = BUS_CANCELED;
-    gw_caller_drop(&callers[1].caller);
+    assignment = calls_assignment_find(world.calls, &callers[1].caller.id, 1);
+    assignment->canceled = BUS_CANCELED;
+    calls_caller_drop(&callers[1].caller);
     settle(&world);
     CHECK_INT(bus_local_n_registers(world.hub), 2);
     answer(&world, &player, &player.handed[0], "1");
 
     CHECK(player.n_handed == 1);
     CHECK_INT(bus_local_n_registers(world.hub), 0);
-    CHECK_INT(world.desk->astray.n, 0);
+    CHECK_INT(world.calls->outstanding.n, 0);
     world_close(&world);
 }
 
@@ -91,23 +91,23 @@ TEST(while_a_letter_may_arrive_the_proof_stays)
 
     open_with_queue(&world, &player, callers);
     nak.id = callers[1].caller.id;
-    gw_send_again(gw_calls_coordinated(world.desk, &nak.id)); /* on its way */
-    gw_caller_drop(&callers[1].caller);
-    gw_calls_on_message(world.desk, &nak); /* of the first letter */
+    calls_send_again(calls_coordinated(world.calls, &nak.id)); /* on its way */
+    calls_caller_drop(&callers[1].caller);
+    calls_on_message(world.calls, &nak); /* of the first message */
     CHECK_INT(bus_local_n_registers(world.hub), 2);
-    CHECK_INT(world.desk->astray.n, 1);
-    nak.reason = BUS_UNKNOWN; /* which is about no letter */
-    gw_calls_on_message(world.desk, &nak);
+    CHECK_INT(world.calls->outstanding.n, 1);
+    nak.reason = BUS_UNKNOWN; /* which is about no message */
+    calls_on_message(world.calls, &nak);
     CHECK_INT(bus_local_n_registers(world.hub), 2);
 
     settle(&world);
     CHECK_INT(bus_local_n_registers(world.hub), 1);
-    CHECK_INT(world.desk->astray.n, 0);
+    CHECK_INT(world.calls->outstanding.n, 0);
     CHECK_INT(player.n_handed, 1);
     world_close(&world);
 }
 
-/* It ends with a letter that nobody answers. */
+/* It ends with a message that nobody answers. */
 TEST(what_is_remembered_goes_with_the_desk)
 {
     struct world world;
@@ -115,12 +115,12 @@ TEST(what_is_remembered_goes_with_the_desk)
     struct caller callers[2];
 
     open_with_queue(&world, &player, callers);
-    gw_caller_drop(&callers[1].caller);
-    CHECK_INT(world.desk->astray.n, 1);
+    calls_caller_drop(&callers[1].caller);
+    CHECK_INT(world.calls->outstanding.n, 1);
     world_close(&world);
 }
 
-/* ---- what is about no letter ------------------------------------------------------------------
+/* ---- what is about no message ------------------------------------------------------------------
  */
 
 /* It was given back once, and waits for a place at the same provider, as its second attempt. */
@@ -130,37 +130,37 @@ static void open_with_second(struct world *world, struct player *player, struct 
     attach(world, player, "incarnation-1", 4);
     call_as(world, caller, "add", "", A_DAY_MS);
     player->is_deaf = true;
-    gw_provider_nak(player->provider, &player->handed[0].id, 1, BUS_OVERLOADED);
+    calls_provider_nak(player->provider, &player->handed[0].id, 1, BUS_OVERLOADED);
     settle(world);
     CHECK_INT(player->n_handed, 1);
-    CHECK(gw_assignment_find(world->desk, &caller->caller.id, 2) != NULL);
+    CHECK(calls_assignment_find(world->calls, &caller->caller.id, 2) != NULL);
 }
 
-static unsigned n_astray(const struct world *world, const struct caller *caller)
+static unsigned n_outstanding(const struct world *world, const struct caller *caller)
 {
-    return gw_calls_coordinated(world->desk, &caller->caller.id)->n_astray;
+    return calls_coordinated(world->calls, &caller->caller.id)->n_outstanding;
 }
 
-/* Its caller goes, and its holder does not hear of it: until that asks for the right to start it,
- * somebody has to stand in the way. */
+/* Its caller goes, and its provider side does not hear of it: until that asks for the right to
+ * start it, somebody has to stand in the way. */
 static void check_that_proof_stays(struct world *world, struct player *player,
                                    struct caller *caller)
 {
     const struct bus_id id = caller->caller.id;
 
-    CHECK_INT(n_astray(world, caller), 1);
-    gw_assignment_find(world->desk, &id, 2)->canceled = BUS_CANCELED;
-    gw_caller_drop(&caller->caller);
+    CHECK_INT(n_outstanding(world, caller), 1);
+    calls_assignment_find(world->calls, &id, 2)->canceled = BUS_CANCELED;
+    calls_caller_drop(&caller->caller);
     settle(world);
     CHECK(stands(world, &id, BUS_CLAIM, 2));
-    CHECK_INT(world->desk->astray.n, 1);
+    CHECK_INT(world->calls->outstanding.n, 1);
 
     player->is_deaf = false;
-    gw_provider_ready(player->provider);
+    calls_provider_ready(player->provider);
     settle(world);
     CHECK_INT(player->n_handed, 1);
     CHECK_INT(bus_local_n_registers(world->hub), 0);
-    CHECK_INT(world->desk->astray.n, 0);
+    CHECK_INT(world->calls->outstanding.n, 0);
 }
 
 static void lie_about(uint32_t attempt)
@@ -175,9 +175,9 @@ static void lie_about(uint32_t attempt)
     listed = player.handed[0];
     listed.attempt = attempt;
     attach_listing(&world, &liar, "incarnation-2", 4, &listed);
-    gw_provider_nak(liar.provider, &listed.id, attempt, BUS_OVERLOADED);
+    calls_provider_nak(liar.provider, &listed.id, attempt, BUS_OVERLOADED);
     settle(&world);
-    CHECK(!gw_assignment_find(world.desk, &listed.id, attempt));
+    CHECK(!calls_assignment_find(world.calls, &listed.id, attempt));
     CHECK_INT(liar.n_acks, 0);
     check_that_proof_stays(&world, &player, &caller);
     world_close(&world);
@@ -204,7 +204,7 @@ TEST(who_does_not_list_again_what_he_only_said_answers_no_letter)
     attach_listing(&world, &liar, "incarnation-2", 4, &listed);
     liar.n_breaks++;
     attach_listing(&world, &liar, "incarnation-2", 4, NULL);
-    CHECK(!gw_assignment_find(world.desk, &listed.id, 3));
+    CHECK(!calls_assignment_find(world.calls, &listed.id, 3));
     check_that_proof_stays(&world, &player, &caller);
     world_close(&world);
 }
@@ -218,7 +218,7 @@ TEST(who_gives_a_call_back_twice_answers_one_letter)
     open_with_second(&world, &player, &caller);
     player.n_breaks++;
     attach_listing(&world, &player, "incarnation-1", 4, &player.handed[0]);
-    gw_provider_nak(player.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
+    calls_provider_nak(player.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
     settle(&world);
     check_that_proof_stays(&world, &player, &caller);
     world_close(&world);
@@ -235,7 +235,7 @@ TEST(another_node_answers_no_letter_of_a_call_of_this_one)
     open_with_second(&world, &player, &caller);
     nak.id = caller.caller.id;
     snprintf(nak.incarnation, sizeof(nak.incarnation), "incarnation-2");
-    gw_calls_on_message(world.desk, &nak);
+    calls_on_message(world.calls, &nak);
     check_that_proof_stays(&world, &player, &caller);
     world_close(&world);
 }
@@ -251,13 +251,13 @@ TEST(what_a_provider_comes_back_with_it_may_give_back)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &caller, "add", "", A_DAY_MS);
-    gw_assignment_drop(
-        gw_assignment_find(world.desk, &caller.caller.id, 1)); /* as another desk would */
+    calls_assignment_drop(
+        calls_assignment_find(world.calls, &caller.caller.id, 1)); /* as another loop would */
     moved.n_breaks = 1;
     attach_listing(&world, &moved, "incarnation-1", 4, &player.handed[0]);
-    gw_provider_nak(moved.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
+    calls_provider_nak(moved.provider, &player.handed[0].id, 1, BUS_OVERLOADED);
     settle(&world);
-    CHECK(gw_assignment_find(world.desk, &caller.caller.id, 2) != NULL);
-    CHECK_INT(n_astray(&world, &caller), 1);
+    CHECK(calls_assignment_find(world.calls, &caller.caller.id, 2) != NULL);
+    CHECK_INT(n_outstanding(&world, &caller), 1);
     world_close(&world);
 }

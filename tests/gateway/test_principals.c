@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Nobody holds more of what a node has room for than three times what is free: others can begin. */
+/* Nobody has more of what a node has room for than three times what is free: others can begin. */
 
 #include "../t.h"
 
@@ -8,12 +8,12 @@
 
 /* ---- who calls ------------------------------------------------------------------------------- */
 
-static const struct gw_calls_options ASKED = {.has_principals = true};
+static const struct calls_options ASKED = {.has_principals = true};
 
 /* What is asked for, by whom and as what. */
-static struct gw_ask ask_of(const char *principal, const char *key)
+static struct calls_request ask_of(const char *principal, const char *key)
 {
-    return (struct gw_ask){
+    return (struct calls_request){
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr("add"),
         .payload = peg_cstr("{\"n\":1}"),
@@ -26,16 +26,16 @@ static struct gw_ask ask_of(const char *principal, const char *key)
 static void call_by(struct world *world, struct caller *caller, const char *principal,
                     const char *key)
 {
-    const struct gw_ask ask = ask_of(principal, key);
+    const struct calls_request request = ask_of(principal, key);
 
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
     settle(world);
 }
 
 static bool is_refused_its_share(const struct caller *caller, const char *reason)
 {
-    return caller->n_ends == 1 && caller->error == WIRE_OVERLOADED && !caller->was_started &&
+    return caller->n_ends == 1 && caller->error == CALLS_OVERLOADED && !caller->was_started &&
            strstr(caller->message, "of this principal") && strstr(caller->message, reason);
 }
 
@@ -43,12 +43,12 @@ static bool is_refused_its_share(const struct caller *caller, const char *reason
 
 /* One more, with calls that it says it has. */
 static peg_status come_as(struct world *world, struct gw_toolset *toolset, struct player *player,
-                          const struct gw_running *running, size_t n_running, peg_error *error)
+                          const struct calls_running *running, size_t n_running, peg_error *error)
 {
     static unsigned number;
     char incarnation[32];
-    const struct gw_attach attach_as = {
-        .toolset = toolset,
+    const struct calls_attach attach_as = {
+        .toolset = &toolset->of_calls,
         .incarnation = {incarnation, (size_t)snprintf(incarnation, sizeof(incarnation),
                                                       "incarnation-%u", ++number)},
         .credits = 1,
@@ -57,22 +57,22 @@ static peg_status come_as(struct world *world, struct gw_toolset *toolset, struc
         .number = 1,
     };
 
-    return gw_provider_attach(world->desk, &attach_as, &PLAYER_EVENTS, player, &player->provider,
-                              error);
+    return calls_provider_attach(world->calls, &attach_as, &PLAYER_EVENTS, player,
+                                 &player->provider, error);
 }
 
-static void invent(struct world *world, struct gw_running *running, size_t n)
+static void invent(struct world *world, struct calls_running *running, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        running[i] = (struct gw_running){.attempt = 1, .tool = {"add", 3}};
-        CHECK(gw_calls_random_id(world->desk, false, &running[i].id));
+        running[i] = (struct calls_running){.attempt = 1, .tool = {"add", 3}};
+        CHECK(calls_random_id(world->calls, false, &running[i].id));
     }
 }
 
 TEST(who_lists_all_the_calls_it_may_leaves_room_for_those_of_others)
 {
     enum { EACH = PEG_LIMIT_GATEWAY_CREDITS };
-    static struct gw_running running[EACH];
+    static struct calls_running running[EACH];
     struct world world;
     struct player player = {0};
     struct gw_toolset *toolset;
@@ -125,7 +125,7 @@ static void fail_to_set(struct bus *bus, enum bus_map map, peg_str key, struct p
 /* The bus has not heard yet that one went when the next one comes. */
 VOLUME_TEST(who_comes_as_another_goes_from_a_full_loop_is_to_try_again)
 {
-    static const struct gw_calls_options defaults;
+    static const struct calls_options defaults;
     const struct bus_ops *ops;
     struct bus_ops broken;
     struct world world;
@@ -140,7 +140,7 @@ VOLUME_TEST(who_comes_as_another_goes_from_a_full_loop_is_to_try_again)
     broken = *ops;
     broken.map_set = fail_to_set;
     world.bus->ops = &broken;
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     world.bus->ops = ops;
     CHECK(come_as(&world, world.toolset, &player, NULL, 0, &error));
     CHECK_INT(gw_wire_error(&error), WIRE_OVERLOADED); /* it is to try again */
@@ -170,7 +170,7 @@ static void take_registers(struct world *world, const char *principal, uint8_t i
     for (unsigned i = 0; !written.status; i++) {
         struct bus_key key = {.id = {.len = id_len}, .what = BUS_IDENTITY, .admits = true};
 
-        key.account = gw_calls_quota_key(world->desk, peg_cstr(principal));
+        key.account = calls_quota_key(world->calls, peg_cstr(principal));
         memcpy(key.id.bytes, &i, sizeof(i));
         bus_put_if_absent(world->bus, &key, value, INT64_MAX, &written.wait);
     }
@@ -196,7 +196,7 @@ TEST(what_is_kept_for_one_principal_leaves_identities_to_others)
     call_by(&world, &ben, "token:ben", "key-1");
     CHECK(player.n_handed == 1);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(ben.outcome == GW_RESULT);
+    CHECK(ben.outcome == CALLS_KIND_RESULT);
     call_by(&world, &anna, "token:anna", "");
     CHECK(player.n_handed == 2);
     world_close(&world);
@@ -218,7 +218,7 @@ TEST(what_calls_without_identity_leave_behind_refuses_their_principal_only)
     call_by(&world, &ben, "token:ben", "");
     CHECK(player.n_handed == 1);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(ben.outcome == GW_RESULT);
+    CHECK(ben.outcome == CALLS_KIND_RESULT);
     world_close(&world);
 }
 
@@ -243,7 +243,7 @@ static unsigned n_taken(struct world *world, call_fn *call, struct caller *calle
 
 TEST(calls_of_one_principal_leave_some_to_others)
 {
-    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[CALLS + 1];
@@ -258,14 +258,14 @@ TEST(calls_of_one_principal_leave_some_to_others)
 
     for (unsigned i = 0; i < player.n_handed; i++)
         answer(&world, &player, &player.handed[i], "1");
-    CHECK_INT(peg__quota_used(&world.desk->quotas.calls), 0);
+    CHECK_INT(peg__quota_used(&world.calls->quotas.calls), 0);
     CHECK_INT(n_taken(&world, call_by, anna, CALLS, "token:anna"), CALLS * 3 / 4);
     world_close(&world);
 }
 
 TEST(where_nobody_is_asked_all_of_it_may_be_taken)
 {
-    const struct gw_calls_options options = {.max_calls = CALLS};
+    const struct calls_options options = {.max_calls = CALLS};
     struct world world;
     struct player player;
     struct caller callers[CALLS + 1];
@@ -273,35 +273,35 @@ TEST(where_nobody_is_asked_all_of_it_may_be_taken)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", CALLS);
     CHECK_INT(n_taken(&world, call_by, callers, CALLS + 1, "local"), CALLS);
-    CHECK(callers[CALLS].error == WIRE_OVERLOADED);
+    CHECK(callers[CALLS].error == CALLS_OVERLOADED);
     CHECK(!strstr(callers[CALLS].message, "of this principal"));
     world_close(&world);
 }
 
 /* What a principal can still do with a call that it has begun, when it may begin no more. */
 static void check_standing(struct world *world, const struct caller *begun, struct player *player,
-                           void (*ask_again)(struct world *world, struct caller *caller))
+                           void (*retry_claim)(struct world *world, struct caller *caller))
 {
     const peg_str anna = peg_cstr("token:anna");
     struct caller again;
     struct caller waits = {.caller.events = &CALLER_EVENTS};
     struct caller stops = {.caller.events = &CALLER_EVENTS};
-    const size_t n_bytes = peg__quota_used(&world->desk->quotas.large_bytes);
+    const size_t n_bytes = peg__quota_used(&world->calls->quotas.large_bytes);
     const unsigned n_handed = player->n_handed;
 
-    ask_again(world, &again);
-    CHECK(again.is_admitted && again.is_joined && !again.n_ends);
-    CHECK_INT(peg__quota_used(&world->desk->quotas.large_bytes), n_bytes);
-    gw_calls_await(world->desk, &begun->caller.id, anna, NET_NEVER, &waits.caller);
+    retry_claim(world, &again);
+    CHECK(again.is_admitted && again.is_follower && !again.n_ends);
+    CHECK_INT(peg__quota_used(&world->calls->quotas.large_bytes), n_bytes);
+    calls_await(world->calls, &begun->caller.id, anna, NET_NEVER, &waits.caller);
     settle(world);
-    CHECK(waits.is_joined && !waits.n_ends);
-    gw_calls_cancel(world->desk, &begun->caller.id, anna, &stops.caller);
+    CHECK(waits.is_follower && !waits.n_ends);
+    calls_cancel(world->calls, &begun->caller.id, anna, &stops.caller);
     settle(world);
     CHECK_INT(stops.n_ends, 1);
-    CHECK(stops.outcome == GW_CANCELED);
+    CHECK(stops.outcome == CALLS_KIND_CANCELED);
     CHECK_INT(player->n_canceled, 1);
     answer(world, player, &player->handed[0], "1");
-    CHECK(again.outcome == GW_RESULT && waits.outcome == GW_RESULT);
+    CHECK(again.outcome == CALLS_KIND_RESULT && waits.outcome == CALLS_KIND_RESULT);
     CHECK_INT(player->n_handed, n_handed);
 }
 
@@ -312,7 +312,7 @@ static void ask_first_again(struct world *world, struct caller *caller)
 
 TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
 {
-    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[CALLS * 3 / 4];
@@ -325,7 +325,7 @@ TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
     for (unsigned i = 0; i < CALLS * 3 / 4; i++) {
         snprintf(key, sizeof(key), "key-%u", i);
         call_by(&world, &anna[i], "token:anna", key);
-        CHECK(anna[i].is_admitted && !anna[i].is_joined);
+        CHECK(anna[i].is_admitted && !anna[i].is_follower);
     }
     (void)n_taken(&world, call_by, ben, 2, "token:ben"); /* by which her share has shrunk */
     call_by(&world, &more, "token:anna", "key-more");
@@ -339,7 +339,7 @@ TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
 static void join_beyond_share(struct world *world, struct player *player,
                               struct caller anna[CALLS * 3 / 4], struct caller *again)
 {
-    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
     char key[16];
 
     world_open(world, &options);
@@ -349,10 +349,10 @@ static void join_beyond_share(struct world *world, struct player *player,
         call_by(world, &anna[i], "token:anna", key);
     }
     call_by(world, again, "token:anna", "key-1");
-    CHECK(again->is_joined && !again->n_ends);
+    CHECK(again->is_follower && !again->n_ends);
 }
 
-/* The lease of its driver is gone: who has the request may make another attempt. */
+/* The lease of its coordinator is gone: who has the request may make another attempt. */
 TEST(who_may_not_begin_a_call_does_not_take_it_over)
 {
     const struct bus_answer no_lease = {.status = PEG_OK};
@@ -360,14 +360,14 @@ TEST(who_may_not_begin_a_call_does_not_take_it_over)
     struct player player;
     struct caller anna[CALLS * 3 / 4];
     struct caller again;
-    struct gw_call *call;
+    struct calls_call *call;
 
     join_beyond_share(&world, &player, anna, &again);
     call = again.caller.call;
-    gw_recheck_now(call);
+    calls_recheck_now(call);
     settle(&world);
-    call->looking = GW_RECHECK_LEASE;
-    call->look.fn(&call->look, &no_lease);
+    call->recheck = CALLS_RECHECK_LEASE;
+    call->recheck_wait.fn(&call->recheck_wait, &no_lease);
     settle(&world);
     CHECK_INT(again.n_ends, 0);
     CHECK(!stands(&world, &again.caller.id, BUS_CLAIM, 1));
@@ -386,7 +386,7 @@ TEST(who_joined_and_may_not_begin_is_told_so_when_there_is_nothing_any_more)
     struct caller again;
 
     join_beyond_share(&world, &player, anna, &again);
-    gw_follow_again(again.caller.call, NULL);
+    calls_follow_again(again.caller.call, NULL);
     settle(&world);
     CHECK(is_refused_its_share(&again, "too many calls"));
     world_close(&world);
@@ -394,7 +394,7 @@ TEST(who_joined_and_may_not_begin_is_told_so_when_there_is_nothing_any_more)
 
 TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
 {
-    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
+    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[CALLS];
@@ -411,16 +411,16 @@ TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
     CHECK(is_refused_its_share(&anna[n], "too many calls"));
     call_by(&world, &ben, "token:ben", "");
     CHECK_INT(ben.n_ends, 0);
-    gw_calls_cancel(world.desk, &anna[0].caller.id, peg_cstr("token:anna"), &stops.caller);
+    calls_cancel(world.calls, &anna[0].caller.id, peg_cstr("token:anna"), &stops.caller);
     settle(&world);
-    CHECK(stops.n_ends == 1 && stops.outcome == GW_CANCELED);
+    CHECK(stops.n_ends == 1 && stops.outcome == CALLS_KIND_CANCELED);
     world_close(&world);
 }
 
 TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
 {
-    const struct gw_calls_options options = {.max_calls = CALLS, .has_principals = true};
-    struct gw_ask ask = ask_of("token:anna", "key-0");
+    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
+    struct calls_request request = ask_of("token:anna", "key-0");
     struct world world;
     struct player player;
     struct caller anna[CALLS];
@@ -430,11 +430,11 @@ TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
     attach(&world, &player, "incarnation-1", CALLS);
     call_by(&world, &anna[0], "token:anna", "key-0");
     (void)n_taken(&world, call_by, &anna[1], CALLS - 1, "token:anna");
-    ask.payload = peg_cstr("{\"n\":2}");
-    gw_calls_start(world.desk, &ask, &other.caller);
+    request.payload = peg_cstr("{\"n\":2}");
+    calls_start(world.calls, &request, &other.caller);
     settle(&world);
     CHECK_INT(other.n_ends, 1);
-    CHECK(other.error == WIRE_VALIDATION);
+    CHECK(other.error == CALLS_VALIDATION);
     world_close(&world);
 }
 
@@ -446,19 +446,19 @@ static void call_large(struct world *world, struct caller *caller, const char *p
                        const char *key)
 {
     static char payload[LARGE + 64];
-    struct gw_ask ask = ask_of(principal, key);
+    struct calls_request request = ask_of(principal, key);
 
-    ask.payload.ptr = payload;
-    ask.payload.len = (size_t)snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
-                                       LARGE - (int)strlen("{\"n\":1,\"more\":\"\"}"), 7);
-    CHECK_INT(ask.payload.len, LARGE);
+    request.payload.ptr = payload;
+    request.payload.len = (size_t)snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
+                                           LARGE - (int)strlen("{\"n\":1,\"more\":\"\"}"), 7);
+    CHECK_INT(request.payload.len, LARGE);
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
 }
 
 TEST(large_payloads_of_one_principal_leave_room_to_others)
 {
-    const struct gw_calls_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
+    const struct calls_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[LARGE_CALLS];
@@ -473,13 +473,13 @@ TEST(large_payloads_of_one_principal_leave_room_to_others)
     CHECK_INT(ben.n_ends, 0);
     call_by(&world, &small, "token:anna", "");
     CHECK_INT(small.n_ends, 0);
-    CHECK_INT(peg__quota_used(&world.desk->quotas.large_bytes), LARGE * (LARGE_CALLS * 3 / 4 + 1));
+    CHECK_INT(peg__quota_used(&world.calls->quotas.large_bytes), LARGE * (LARGE_CALLS * 3 / 4 + 1));
     world_close(&world);
 }
 
 TEST(where_nobody_is_asked_all_of_the_bytes_may_be_taken)
 {
-    const struct gw_calls_options options = {.max_large_bytes = LARGE_ROOM};
+    const struct calls_options options = {.max_large_bytes = LARGE_ROOM};
     struct world world;
     struct player player;
     struct caller callers[LARGE_CALLS + 1];
@@ -511,7 +511,7 @@ static void await_handed(struct world *world, const struct player *player, unsig
 
 TEST(who_has_its_share_of_bytes_joins_awaits_and_ends_calls_it_has)
 {
-    const struct gw_calls_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
+    const struct calls_options options = {.max_large_bytes = LARGE_ROOM, .has_principals = true};
     struct world world;
     struct player player;
     struct caller anna[LARGE_CALLS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What becomes of providers at their desk when the catalog changes, when they are away, and when
- * the desk itself is about to go. */
+/* What becomes of providers at their loop when the catalog changes, when they are away, and when
+ * the loop itself is about to go. */
 
 #include "../t.h"
 
@@ -9,7 +9,7 @@
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 /* ---- away ------------------------------------------------------------------------------------ */
 
@@ -37,7 +37,7 @@ static unsigned leases_at_leave(struct world *world, struct player *player, stru
     counting.lease = count_lease;
     world->bus->ops = &counting;
     n_leases = 0;
-    gw_provider_leave(player->provider);
+    calls_provider_leave(player->provider);
     settle(world);
     return n_leases;
 }
@@ -97,9 +97,9 @@ TEST(a_provider_of_a_toolset_that_was_unregistered_is_dismissed)
     CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 1);
     publish(&world, NULL);
     CHECK_INT(player.n_dismissed, 1);
-    CHECK_INT(player.dismissal, WIRE_NOT_FOUND);
+    CHECK_INT(player.eviction, CALLS_NOT_FOUND);
     CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 0);
-    CHECK(!world.desk->providers);
+    CHECK(!world.calls->providers);
     world_close(&world);
 }
 
@@ -113,10 +113,10 @@ TEST(a_provider_does_not_serve_the_next_owner_of_the_name)
     attach(&world, &player, "incarnation-1", 1);
     publish(&world, make_toolset_of("ben", ""));
     CHECK_INT(player.n_dismissed, 1);
-    CHECK_INT(player.dismissal, WIRE_PERMISSION_DENIED);
+    CHECK_INT(player.eviction, CALLS_PERMISSION_DENIED);
     call_as(&world, &caller, "add", "", 0);
     CHECK_INT(caller.n_ends, 1);
-    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(caller.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK_INT(player.n_handed, 0);
     world_close(&world);
 }
@@ -135,9 +135,9 @@ TEST(what_runs_is_finished_before_its_provider_is_dismissed)
     publish(&world, NULL);
     CHECK_INT(player.n_dismissed, 0);
     CHECK_INT(waiting.n_ends, 1);
-    CHECK_INT(waiting.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(waiting.error, CALLS_SERVICE_UNAVAILABLE);
     /* Draining now must not make it known again. */
-    gw_provider_drain(player.provider);
+    calls_provider_drain(player.provider);
     settle(&world);
     CHECK_INT(gw_presence_health(world.presence, peg_cstr("sums")).n_providers, 0);
     publish(&world, make_toolset_of("ben", ""));
@@ -147,7 +147,7 @@ TEST(what_runs_is_finished_before_its_provider_is_dismissed)
     CHECK_INT(player.n_acks, 1);
     CHECK_INT(player.n_handed, 1);
     CHECK_INT(player.n_dismissed, 1);
-    CHECK_INT(player.dismissal, WIRE_PERMISSION_DENIED);
+    CHECK_INT(player.eviction, CALLS_PERMISSION_DENIED);
     world_close(&world);
 }
 
@@ -206,8 +206,8 @@ static bool stayed_only_for_what_was_left(int64_t timeout_ms)
         await_end(&world, &hung);
         await_dismissal(&world, &player);
     }
-    gw_caller_drop(&hung.caller);
-    gw_caller_drop(&finished.caller);
+    calls_caller_drop(&hung.caller);
+    calls_caller_drop(&finished.caller);
     world_close(&world);
     return was_in_time;
 }
@@ -239,7 +239,7 @@ static bool went_with_the_last_that_was_waited_for(int64_t timeout_ms)
         CHECK_INT(finished.n_ends, 1);
         await_dismissal(&world, &player);
     }
-    gw_caller_drop(&finished.caller);
+    calls_caller_drop(&finished.caller);
     world_close(&world);
     return was_in_time;
 }
@@ -255,20 +255,21 @@ TEST(an_incarnation_is_not_taken_over_by_another_principal)
     struct player player;
     struct player other = {0};
     struct caller caller;
-    struct gw_attach attach_as = {.incarnation = {"incarnation-1", 13}, .credits = 1, .number = 1};
+    struct calls_attach attach_as = {
+        .incarnation = {"incarnation-1", 13}, .credits = 1, .number = 1};
     peg_error error;
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     publish(&world, make_toolset_of("ben", ""));
-    attach_as.toolset = world.toolset;
-    CHECK_INT(
-        gw_provider_attach(world.desk, &attach_as, &PLAYER_EVENTS, &other, &other.provider, &error),
-        PEG_EEXISTS);
+    attach_as.toolset = &world.toolset->of_calls;
+    CHECK_INT(calls_provider_attach(world.calls, &attach_as, &PLAYER_EVENTS, &other,
+                                    &other.provider, &error),
+              PEG_EEXISTS);
     CHECK_STR(peg_cstr(error.code), "E_INCARNATION");
-    gw_caller_drop(&caller.caller);
+    calls_caller_drop(&caller.caller);
     world_close(&world);
 }
 
@@ -279,25 +280,25 @@ TEST(a_provider_that_is_away_comes_back_to_a_desk_that_is_full)
     struct player again = {.n_breaks = 1};
     struct player other = {0};
     struct caller caller;
-    struct gw_attach attach_other = {
+    struct calls_attach attach_other = {
         .incarnation = {"incarnation-2", 13}, .credits = 1, .number = 1};
     peg_error error;
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
-    peg__quota_add(&world.desk->quotas.providers, 0,
+    calls_provider_leave(player.provider);
+    peg__quota_add(&world.calls->quotas.providers, 0,
                    PEG_LIMIT_GATEWAY_PROVIDERS - 1); /* as if the others were here */
-    attach_other.toolset = world.toolset;
-    CHECK_INT(gw_provider_attach(world.desk, &attach_other, &PLAYER_EVENTS, &other, &other.provider,
-                                 &error),
+    attach_other.toolset = &world.toolset->of_calls;
+    CHECK_INT(calls_provider_attach(world.calls, &attach_other, &PLAYER_EVENTS, &other,
+                                    &other.provider, &error),
               PEG_ELIMIT);
     CHECK(strstr(error.message, "too many providers"));
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
     answer(&world, &again, &player.handed[0], "6");
     CHECK_STR(peg_cstr(caller.result), "6");
-    peg__quota_give_back(&world.desk->quotas.providers, 0, PEG_LIMIT_GATEWAY_PROVIDERS - 1);
+    peg__quota_give_back(&world.calls->quotas.providers, 0, PEG_LIMIT_GATEWAY_PROVIDERS - 1);
     world_close(&world);
 }
 
@@ -313,8 +314,8 @@ TEST(a_provider_that_comes_back_hears_what_was_canceled_meanwhile)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
-    gw_caller_drop(&caller.caller);
+    calls_provider_leave(player.provider);
+    calls_caller_drop(&caller.caller);
     settle(&world);
     CHECK_INT(player.n_canceled, 0);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
@@ -322,14 +323,14 @@ TEST(a_provider_that_comes_back_hears_what_was_canceled_meanwhile)
     CHECK_INT(again.cancel_reason, BUS_CANCELED);
     answer(&world, &again, &player.handed[0], "1");
     CHECK_INT(again.n_acks, 1);
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
 }
 
-/* As if it had come back to another desk than the one that heard of it. */
+/* As if it had come back to another loop than the one that heard of it. */
 static void forget_cancel(struct world *world, const struct handed *handed)
 {
-    gw_assignment_find(world->desk, &handed->id, handed->attempt)->canceled = BUS_NO_REASON;
+    calls_assignment_find(world->calls, &handed->id, handed->attempt)->canceled = BUS_NO_REASON;
 }
 
 TEST(a_provider_that_comes_back_elsewhere_hears_what_was_canceled_meanwhile)
@@ -342,8 +343,8 @@ TEST(a_provider_that_comes_back_elsewhere_hears_what_was_canceled_meanwhile)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
-    gw_caller_drop(&caller.caller);
+    calls_provider_leave(player.provider);
+    calls_caller_drop(&caller.caller);
     settle(&world);
     forget_cancel(&world, &player.handed[0]);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
@@ -352,7 +353,7 @@ TEST(a_provider_that_comes_back_elsewhere_hears_what_was_canceled_meanwhile)
     world_close(&world);
 }
 
-/* Letters are lost now and then; the lease tells where it is. */
+/* Messages are lost now and then; the lease tells where it is. */
 TEST(a_cancellation_finds_a_provider_that_has_come_back_elsewhere)
 {
     static const enum bus_reason reasons[] = {BUS_CANCELED, BUS_DEADLINE};
@@ -365,8 +366,8 @@ TEST(a_cancellation_finds_a_provider_that_has_come_back_elsewhere)
         world_open(&world, &DEFAULTS);
         attach(&world, &player, "incarnation-1", 1);
         call_as(&world, &caller, "add", "", 0);
-        caller.caller.call->holder = (struct bus_address){.node = 99};
-        gw_settle(caller.caller.call, reasons[i]);
+        caller.caller.call->provider_side = (struct bus_address){.node = 99};
+        calls_settle(caller.caller.call, reasons[i]);
         settle(&world);
         CHECK_INT(player.n_canceled, 1);
         CHECK_INT(player.cancel_reason, reasons[i]);
@@ -383,10 +384,10 @@ TEST(a_provider_that_has_moved_is_handed_nothing_where_it_was)
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
-    gw_providers_on_moved(world.desk, "incarnation-1");
+    calls_on_moved(world.calls, "incarnation-1");
     call_as(&world, &caller, "add", "", 0);
     CHECK_INT(player.n_handed, 0);
-    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(caller.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK(!caller.was_started);
     world_close(&world);
 }
@@ -394,7 +395,7 @@ TEST(a_provider_that_has_moved_is_handed_nothing_where_it_was)
 /* False if the time was over before the provider had forgotten what it was told. */
 static bool was_told_once_more(int64_t grace_ms)
 {
-    const struct gw_calls_options hasty = {.grace_ms = grace_ms};
+    const struct calls_options hasty = {.grace_ms = grace_ms};
     struct world world;
     struct player player;
     struct caller caller;
@@ -402,12 +403,12 @@ static bool was_told_once_more(int64_t grace_ms)
     world_open(&world, &hasty);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_settle(caller.caller.call, BUS_CANCELED);
+    calls_settle(caller.caller.call, BUS_CANCELED);
     settle(&world);
     CHECK_INT(player.n_canceled, 1);
     forget_cancel(&world, &player.handed[0]);
     await_end(&world, &caller);
-    CHECK_INT(caller.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(caller.outcome, CALLS_KIND_UNKNOWN);
     world_close(&world);
     return player.n_canceled == 2;
 }
@@ -428,20 +429,20 @@ TEST(what_was_canceled_is_told_when_the_stream_is_ready)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
-    gw_caller_drop(&caller.caller);
+    calls_provider_leave(player.provider);
+    calls_caller_drop(&caller.caller);
     settle(&world);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
     CHECK_INT(again.n_canceled, 0);
     again.is_deaf = false;
-    gw_provider_ready(again.provider);
+    calls_provider_ready(again.provider);
     CHECK_INT(again.n_canceled, 1);
-    gw_provider_ready(again.provider);
+    calls_provider_ready(again.provider);
     CHECK_INT(again.n_canceled, 1);
     world_close(&world);
 }
 
-/* A named call leaves its terminal behind, another one nothing. */
+/* A named call leaves its outcome behind, another one nothing. */
 static void come_back_with_an_ended_call(const char *key)
 {
     struct world world;
@@ -454,14 +455,14 @@ static void come_back_with_an_ended_call(const char *key)
     call_as(&world, &caller, "add", key, 0);
     answer(&world, &player, &player.handed[0], "9");
     CHECK_INT(caller.n_ends, 1);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
     CHECK_INT(again.n_canceled, 1);
     CHECK_INT(again.cancel_reason, BUS_SETTLED);
     answer(&world, &again, &player.handed[0], "9");
     CHECK_INT(again.n_acks, 1);
-    CHECK(gw_provider_is_idle(again.provider));
+    CHECK(calls_provider_is_idle(again.provider));
     world_close(&world);
 }
 
@@ -494,7 +495,7 @@ TEST(a_call_that_was_listed_and_nobody_knows_takes_no_place)
 
     world_open(&world, &DEFAULTS);
     attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     call_as(&world, &caller, "add", "", 0);
     CHECK_INT(player.n_handed, 1);
     answer(&world, &player, &player.handed[0], "1");
@@ -506,18 +507,18 @@ TEST(a_call_that_was_listed_and_nobody_knows_is_dropped_after_a_while)
 {
     struct world world;
     struct player player = {0};
-    struct gw_assignment *held;
+    struct calls_assignment *assignment;
 
     world_open(&world, &DEFAULTS);
     attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
-    held = gw_assignment_find(world.desk, &UNHEARD_OF.id, 1);
+    assignment = calls_assignment_find(world.calls, &UNHEARD_OF.id, 1);
     review(&world, &player);
-    CHECK(gw_provider_has(player.provider, &UNHEARD_OF.id, 1));
-    held->doubted_ns -= PEG_LIMIT_GATEWAY_REPORTED_MS * INT64_C(1000000);
+    CHECK(calls_provider_has(player.provider, &UNHEARD_OF.id, 1));
+    assignment->unknown_since_ns -= PEG_LIMIT_GATEWAY_REPORTED_MS * INT64_C(1000000);
     review(&world, &player);
-    CHECK(gw_provider_is_idle(player.provider));
-    CHECK_INT(world.desk->n_doubted, 0);
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK(calls_provider_is_idle(player.provider));
+    CHECK_INT(world.calls->n_unknown, 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
 }
 
@@ -526,13 +527,13 @@ TEST(a_call_that_was_listed_and_that_its_driver_asks_for_takes_its_place)
     struct world world;
     struct player player = {0};
     struct caller caller;
-    const struct bus_message letter = {
+    const struct bus_message message = {
         .kind = BUS_ASK, .id = UNHEARD_OF.id, .attempt = 1, .incarnation = "incarnation-1"};
 
     world_open(&world, &DEFAULTS);
     attach_listing(&world, &player, "incarnation-1", 1, &UNHEARD_OF);
-    gw_calls_on_message(world.desk, &letter);
-    CHECK_INT(gw_calls_count(world.desk), 1);
+    calls_on_message(world.calls, &message);
+    CHECK_INT(calls_count(world.calls), 1);
     review(&world, &player);
     call_as(&world, &caller, "add", "", 0);
     CHECK_INT(player.n_handed, 0);
@@ -541,13 +542,13 @@ TEST(a_call_that_was_listed_and_that_its_driver_asks_for_takes_its_place)
     world_close(&world);
 }
 
-/* Its own desk knows nothing of it, the registers do. */
+/* Its own loop knows nothing of it, the registers do. */
 static void list_at_new_desk(struct world *world, struct player *player, struct player *again,
                              struct caller *caller)
 {
     attach(world, player, "incarnation-1", 1);
     call_as(world, caller, "add", "key-1", 0);
-    gw_provider_free(player->provider);
+    calls_provider_free(player->provider);
     *again = (struct player){.n_breaks = 1};
     attach_listing(world, again, "incarnation-1", 1, &player->handed[0]);
 }
@@ -582,32 +583,33 @@ TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
 
     world_open(&world, &DEFAULTS);
     list_at_new_desk(&world, &player, &again, &first);
-    gw_settle(first.caller.call, BUS_DEADLINE);
+    calls_settle(first.caller.call, BUS_DEADLINE);
     settle(&world);
-    CHECK_INT(first.outcome, GW_OUTCOME_UNKNOWN);
+    CHECK_INT(first.outcome, CALLS_KIND_UNKNOWN);
     call_as(&world, &second, "add", "", 0);
     CHECK_INT(again.n_handed, 0);
-    if (gw_assignment_find(world.desk, &player.handed[0].id, 1)->was_asked)
-        review(&world, &again); /* its driver asks when a second is over: only the next one looks */
+    if (calls_assignment_find(world.calls, &player.handed[0].id, 1)->was_queried)
+        review(&world,
+               &again); /* its coordinator asks when a second is over: only the next one looks */
     review(&world, &again);
     CHECK_INT(again.n_handed, 1);
-    CHECK_INT(gw_calls_count(world.desk), 2); /* driven, and held */
+    CHECK_INT(calls_count(world.calls), 2); /* coordinated, and held */
     world_close(&world);
 }
 
-/* ---- the desk is about to go ----------------------------------------------------------------- */
+/* ---- the loop is about to go ----------------------------------------------------------------- */
 
 static peg_status try_to_attach(struct world *world, struct player *player,
                                 const struct handed *handed, peg_error *reterr)
 {
-    const struct gw_running running = {
+    const struct calls_running running = {
         .id = handed ? handed->id : (struct bus_id){0},
         .attempt = 1,
         .route = handed ? handed->route : (struct bus_address){0},
         .tool = {"add", 3},
     };
-    const struct gw_attach attach_as = {
-        .toolset = world->toolset,
+    const struct calls_attach attach_as = {
+        .toolset = &world->toolset->of_calls,
         .incarnation = {"incarnation-1", 13},
         .credits = 2,
         .running = &running,
@@ -615,8 +617,8 @@ static peg_status try_to_attach(struct world *world, struct player *player,
         .number = 2,
     };
 
-    return gw_provider_attach(world->desk, &attach_as, &PLAYER_EVENTS, player, &player->provider,
-                              reterr);
+    return calls_provider_attach(world->calls, &attach_as, &PLAYER_EVENTS, player,
+                                 &player->provider, reterr);
 }
 
 TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishes)
@@ -631,13 +633,13 @@ TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishe
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    world.desk->is_draining = true;
+    world.calls->is_draining = true;
     /* While it has its stream it has nothing to do on another one. */
     CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_ESTATE);
     CHECK_STR(peg_cstr(error.code), "E_DRAINING");
     CHECK_INT(gw_wire_error(&error), WIRE_SERVICE_UNAVAILABLE);
     CHECK_INT(player.n_replaced, 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
     CHECK_INT(try_to_attach(&world, &again, NULL, &error), PEG_ESTATE);
     CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_OK);
@@ -645,7 +647,7 @@ TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishe
     CHECK(gw_presence_providers(world.presence, peg_cstr("sums"), &n)->is_draining);
     answer(&world, &again, &player.handed[0], "9");
     CHECK_STR(peg_cstr(caller.result), "9");
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
 }
 
@@ -662,12 +664,12 @@ TEST(a_provider_that_comes_back_when_the_desk_has_drained_is_sent_away)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    world.desk->is_draining = true;
+    world.calls->is_draining = true;
     answer(&world, &player, &player.handed[0], "9");
     CHECK_STR(peg_cstr(caller.result), "9");
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
-    world.desk->is_closed = true;
+    world.calls->is_closed = true;
     CHECK_INT(try_to_attach(&world, &again, &player.handed[0], &error), PEG_ESTATE);
     CHECK_STR(peg_cstr(error.code), "E_DRAINING");
     world_close(&world);
@@ -690,7 +692,7 @@ TEST(a_toolset_with_the_same_schemas_keeps_its_health)
     publish(&world, make_toolset_of("local", "in other words"));
     CHECK_INT(health_of(&world), GW_HEALTHY);
     CHECK_INT(player.n_pings, 0);
-    CHECK_STR(player.provider->toolset->description, "in other words");
+    CHECK_STR(((const struct gw_toolset *)player.provider->toolset)->description, "in other words");
     world_close(&world);
 }
 
@@ -709,9 +711,9 @@ TEST(a_toolset_with_other_schemas_starts_its_health_anew)
     CHECK_INT(player.n_pings, 1);
     call_as(&world, &caller, "add", "", 0);
     CHECK_INT(caller.n_ends, 1);
-    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(caller.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK(strstr(caller.message, "since its schemas changed; try again"));
-    gw_provider_pong(player.provider);
+    calls_provider_pong(player.provider);
     settle(&world);
     CHECK_INT(health_of(&world), GW_HEALTHY);
     call_as(&world, &later, "add", "", 0);
@@ -724,6 +726,6 @@ TEST(a_toolset_with_other_schemas_starts_its_health_anew)
     CHECK_INT(health_of(&world), GW_HEALTHY);
     call_as(&world, &later, "add", "", 0);
     CHECK_INT(newer.n_handed, 1);
-    gw_caller_drop(&later.caller);
+    calls_caller_drop(&later.caller);
     world_close(&world);
 }

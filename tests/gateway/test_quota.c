@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a desk does when there is no room for the registers of a call, or for its request. */
+/* What a loop does when there is no room for the registers of a call, or for its request. */
 
 #include "../t.h"
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 /* ---- a bus that is full ---------------------------------------------------------------------- */
 
@@ -106,8 +106,8 @@ static void answer_long(struct player *player, const struct handed *handed, size
     text[0] = '"';
     text[n - 1] = '"';
     len = (size_t)(wire_put_bytes(packed, 2, (peg_str){text, n}) - packed);
-    CHECK(gw_provider_result(player->provider, &handed->id, handed->attempt, (peg_str){packed, len},
-                             (peg_str){packed + len - n, n}, false));
+    CHECK(calls_provider_result(player->provider, &handed->id, handed->attempt,
+                                (peg_str){packed, len}, (peg_str){packed + len - n, n}, false));
 }
 
 static void answer_large(struct player *player, const struct handed *handed)
@@ -138,13 +138,13 @@ TEST(a_result_without_room_is_told_and_one_that_asks_later_hears_that_it_ended)
     answer_large(&player, &player.handed[0]);
     await_end(&world, &first);
     await_end(&world, &second);
-    CHECK(first.outcome == GW_RESULT && first.result[0] == '"');
-    CHECK(second.outcome == GW_RESULT && second.is_joined);
+    CHECK(first.outcome == CALLS_KIND_RESULT && first.result[0] == '"');
+    CHECK(second.outcome == CALLS_KIND_RESULT && second.is_follower);
     CHECK(player.n_acks == 1);
 
     call_as(&world, &late, "add", "key-1", 0);
-    CHECK(late.n_ends == 1 && late.is_joined);
-    CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
+    CHECK(late.n_ends == 1 && late.is_follower);
+    CHECK(late.error == CALLS_OUTCOME_UNKNOWN && late.was_started);
     CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES"));
     CHECK(!strstr(late.message, "PEG_LIMIT_QUOTA_SHARE"));
     CHECK(player.n_handed == 1);
@@ -161,19 +161,19 @@ TEST(a_result_of_a_principal_with_a_share_may_have_met_that)
 
     open_for_large(&world, &player);
     call_as(&world, &caller, "add", "key-1", 0);
-    gw_assignment_find(world.desk, &player.handed[0].id, 1)->account = 1;
+    calls_assignment_find(world.calls, &player.handed[0].id, 1)->account = 1;
     keep_large(&others);
     answer_large(&player, &player.handed[0]);
     await_end(&world, &caller);
 
     call_as(&world, &late, "add", "key-1", 0);
-    CHECK(late.error == WIRE_OUTCOME_UNKNOWN && late.was_started);
+    CHECK(late.error == CALLS_OUTCOME_UNKNOWN && late.was_started);
     CHECK(strstr(late.message, "PEG_LIMIT_BUS_LARGE_BYTES or this principal's share of it "
                                "(PEG_LIMIT_QUOTA_SHARE) was reached"));
     world_close(&world);
 }
 
-/* No worker has to read it: what stands for it is written at once, and the letters with it are on
+/* No worker has to read it: what stands for it is written at once, and the messages with it are on
  * their way. */
 static void answer_without_room(struct world *world, struct player *player,
                                 const struct bus_key *spare)
@@ -200,23 +200,23 @@ TEST(who_waits_and_looks_before_the_letter_comes_is_told_the_result)
     CHECK(first.n_ends == 0 && second.n_ends == 0);
 
     settle(&world);
-    CHECK(first.n_ends == 1 && first.outcome == GW_RESULT);
-    CHECK(second.n_ends == 1 && second.outcome == GW_RESULT && second.is_joined);
+    CHECK(first.n_ends == 1 && first.outcome == CALLS_KIND_RESULT);
+    CHECK(second.n_ends == 1 && second.outcome == CALLS_KIND_RESULT && second.is_follower);
     world_close(&world);
 }
 
-/* As its holder would, which is lost before it sends the letters. */
-static void write_stand_in(struct world *world, const struct bus_id *id)
+/* As its provider side would, which is lost before it sends the messages. */
+static void write_placeholder(struct world *world, const struct bus_id *id)
 {
-    const struct gw_outcome terminal = {
-        .outcome = GW_OUTCOME_UNKNOWN,
-        .error = WIRE_OUTCOME_UNKNOWN,
+    const struct calls_outcome outcome = {
+        .kind = CALLS_KIND_UNKNOWN,
+        .error = CALLS_OUTCOME_UNKNOWN,
         .message = peg_cstr("it was not kept"),
         .was_started = true,
-        .is_stand_in = true,
+        .is_placeholder = true,
     };
     const struct bus_key key = {.id = *id, .what = BUS_RESULT};
-    struct peg__blob *blob = gw_outcome_write(&terminal);
+    struct peg__blob *blob = calls_outcome_write(&outcome);
     struct written written = {.wait.fn = on_written};
 
     bus_put_if_absent(world->bus, &key, blob, INT64_MAX, &written.wait);
@@ -234,14 +234,14 @@ TEST(who_waits_for_a_letter_that_is_lost_hears_that_the_call_ended)
     open_for_large(&world, &player);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "add", "key-1", 0);
-    write_stand_in(&world, &player.handed[0].id);
+    write_placeholder(&world, &player.handed[0].id);
     look_at_all(&world); /* what is asked here is answered at once; the loop might look again */
     CHECK(first.n_ends == 0 && second.n_ends == 0);
 
     await_end(&world, &first);
     await_end(&world, &second);
-    CHECK(first.error == WIRE_OUTCOME_UNKNOWN && first.was_started);
-    CHECK(second.error == WIRE_OUTCOME_UNKNOWN && second.was_started);
+    CHECK(first.error == CALLS_OUTCOME_UNKNOWN && first.was_started);
+    CHECK(second.error == CALLS_OUTCOME_UNKNOWN && second.was_started);
     world_close(&world);
 }
 
@@ -261,12 +261,12 @@ TEST(a_result_that_has_room_again_is_kept)
     await_end(&world, &first);
 
     call_as(&world, &late, "add", "key-1", 0);
-    CHECK(late.outcome == GW_RESULT && late.result[0] == '"');
+    CHECK(late.outcome == CALLS_KIND_RESULT && late.result[0] == '"');
     CHECK(player.n_handed == 1);
     world_close(&world);
 }
 
-/* Its driver is told, and what it leaves is forgotten as ever. */
+/* Its coordinator is told, and what it leaves is forgotten as ever. */
 TEST(a_large_result_of_a_call_without_identity_needs_no_room)
 {
     struct world world;
@@ -279,7 +279,7 @@ TEST(a_large_result_of_a_call_without_identity_needs_no_room)
     keep_large(&others);
     answer_large(&player, &player.handed[0]);
     await_end(&world, &caller);
-    CHECK(caller.outcome == GW_RESULT && caller.result[0] == '"');
+    CHECK(caller.outcome == CALLS_KIND_RESULT && caller.result[0] == '"');
     world_close(&world);
 }
 
@@ -300,8 +300,8 @@ TEST(a_call_that_ended_is_joined_without_room)
     keep_small(&others, BUS_RESULT);
 
     call_as(&world, &late, "add", "key-1", 0);
-    CHECK(late.n_ends == 1 && late.is_joined);
-    CHECK(late.outcome == GW_RESULT && strcmp(late.result, "1") == 0);
+    CHECK(late.n_ends == 1 && late.is_follower);
+    CHECK(late.outcome == CALLS_KIND_RESULT && strcmp(late.result, "1") == 0);
     CHECK(player.n_handed == 1);
     world_close(&world);
 }
@@ -324,7 +324,7 @@ TEST(a_call_that_runs_is_joined_as_soon_as_there_is_room)
     answer(&world, &player, &player.handed[0], "1");
 
     await_end(&world, &second);
-    CHECK(second.outcome == GW_RESULT && strcmp(second.result, "1") == 0);
+    CHECK(second.outcome == CALLS_KIND_RESULT && strcmp(second.result, "1") == 0);
     CHECK(player.n_handed == 1);
     world_close(&world);
 }
@@ -343,13 +343,13 @@ TEST(who_waits_without_room_and_looks_before_the_letter_comes_is_told_the_result
     spare = keep_all_but_one(&others);
     call_as(&world, &second, "add", "key-1", 0);
     answer_without_room(&world, &player, &spare);
-    keep_small(&others, 't'); /* still none to be listed */
+    keep_small(&others, 't'); /* still none to be reported */
     look_at_all(&world);
     CHECK(first.n_ends == 0 && second.n_ends == 0);
 
     settle(&world);
-    CHECK(first.n_ends == 1 && first.outcome == GW_RESULT);
-    CHECK(second.n_ends == 1 && second.outcome == GW_RESULT);
+    CHECK(first.n_ends == 1 && first.outcome == CALLS_KIND_RESULT);
+    CHECK(second.n_ends == 1 && second.outcome == CALLS_KIND_RESULT);
     world_close(&world);
 }
 
@@ -368,16 +368,16 @@ TEST(a_new_identity_without_room_is_refused_in_words_and_others_go_on)
     call_as(&world, &running, "add", "key-1", 0); /* it waits */
     keep_small(&others, BUS_IDENTITY);
     call_as(&world, &refused, "add", "key-2", 0);
-    CHECK(refused.error == WIRE_OVERLOADED && !refused.was_started);
+    CHECK(refused.error == CALLS_OVERLOADED && !refused.was_started);
     CHECK(strstr(refused.message, "PEG_LIMIT_BUS_REGISTERS"));
     CHECK(strstr(refused.message, "--result-mapping-ttl"));
 
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(unnamed.outcome == GW_RESULT);
+    CHECK(unnamed.outcome == CALLS_KIND_RESULT);
     answer(&world, &player, &player.handed[1], "2"); /* claimed and ended all the same */
-    CHECK(running.outcome == GW_RESULT);
+    CHECK(running.outcome == CALLS_KIND_RESULT);
     call_as(&world, &running, "add", "key-1", 0);
-    CHECK(running.is_joined && strcmp(running.result, "2") == 0);
+    CHECK(running.is_follower && strcmp(running.result, "2") == 0);
     CHECK(player.n_handed == 2);
     world_close(&world);
 }
@@ -396,7 +396,7 @@ TEST(what_is_kept_of_named_calls_refuses_no_other)
     call_as(&world, &caller, "add", "", 0);
     CHECK(player.n_handed == 1);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(caller.outcome == GW_RESULT);
+    CHECK(caller.outcome == CALLS_KIND_RESULT);
     world_close(&world);
 }
 
@@ -411,7 +411,7 @@ TEST(a_claim_without_room_is_no_full_queue)
     attach(&world, &player, "incarnation-1", 1);
     keep_small(&others, BUS_RESULT);
     call_as(&world, &caller, "add", "", 0);
-    CHECK(caller.error == WIRE_OVERLOADED && !caller.was_started);
+    CHECK(caller.error == CALLS_OVERLOADED && !caller.was_started);
     CHECK(strstr(caller.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
     CHECK(player.n_handed == 0);
     world_close(&world);
@@ -424,21 +424,21 @@ TEST(a_named_call_that_cannot_be_claimed_is_taken_back_when_there_is_room)
     struct others others = {.world = &world, .id_len = 32};
     struct player player;
     struct caller first;
-    struct caller named;
+    struct caller identity;
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
-    call_as(&world, &named, "add", "key-1", 0);
+    call_as(&world, &identity, "add", "key-1", 0);
     keep_small(&others, BUS_RESULT);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(first.outcome == GW_RESULT);
-    CHECK(named.n_ends == 0 && player.n_handed == 1);
+    CHECK(first.outcome == CALLS_KIND_RESULT);
+    CHECK(identity.n_ends == 0 && player.n_handed == 1);
     forget_all(&others);
 
-    await_end(&world, &named);
-    CHECK(named.error == WIRE_OVERLOADED && !named.was_started);
-    CHECK(strstr(named.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
+    await_end(&world, &identity);
+    CHECK(identity.error == CALLS_OVERLOADED && !identity.was_started);
+    CHECK(strstr(identity.message, "PEG_LIMIT_BUS_REGISTER_BYTES"));
     CHECK(player.n_handed == 1);
     world_close(&world);
 }
@@ -451,7 +451,7 @@ static void call_large(struct world *world, struct caller *caller, const char *k
                        int64_t timeout_ms)
 {
     static char payload[LARGE + 64];
-    struct gw_ask ask = {
+    struct calls_request request = {
         .toolset = peg_cstr("sums"),
         .tool = peg_cstr("add"),
         .principal = peg_cstr("local"),
@@ -460,12 +460,12 @@ static void call_large(struct world *world, struct caller *caller, const char *k
         .deadline_ns = NET_NEVER,
     };
 
-    ask.payload.ptr = payload;
-    ask.payload.len = (size_t)snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
-                                       LARGE - (int)strlen("{\"n\":1,\"more\":\"\"}"), 7);
-    CHECK(ask.payload.len == LARGE);
+    request.payload.ptr = payload;
+    request.payload.len = (size_t)snprintf(payload, sizeof(payload), "{\"n\":1,\"more\":\"%0*d\"}",
+                                           LARGE - (int)strlen("{\"n\":1,\"more\":\"\"}"), 7);
+    CHECK(request.payload.len == LARGE);
     *caller = (struct caller){.caller.events = &CALLER_EVENTS};
-    gw_calls_start(world->desk, &ask, &caller->caller);
+    calls_start(world->calls, &request, &caller->caller);
 }
 
 /* A worker reads its payload first. */
@@ -482,18 +482,18 @@ static void await_handed(struct world *world, const struct player *player, unsig
 
 static void await_joined(struct world *world, const struct caller *caller)
 {
-    for (unsigned i = 0; i < 20000 && !caller->is_joined; i++) {
+    for (unsigned i = 0; i < 20000 && !caller->is_follower; i++) {
         const struct timespec pause = {.tv_nsec = 1000000};
 
         settle(world);
         nanosleep(&pause, NULL);
     }
-    CHECK(caller->is_joined);
+    CHECK(caller->is_follower);
 }
 
 static void open_with_room(struct world *world, struct player *player, uint32_t credits)
 {
-    const struct gw_calls_options options = {.max_large_bytes = ROOM, .grace_ms = 1};
+    const struct calls_options options = {.max_large_bytes = ROOM, .grace_ms = 1};
 
     world_open(world, &options);
     attach(world, player, "incarnation-1", credits);
@@ -510,17 +510,17 @@ TEST(large_requests_are_bounded_and_refuse_no_small_one)
     call_large(&world, &large[0], "", 0);
     call_large(&world, &large[1], "", 0);
     call_large(&world, &large[2], "", 0);
-    CHECK(large[2].error == WIRE_OVERLOADED && !large[2].was_started);
+    CHECK(large[2].error == CALLS_OVERLOADED && !large[2].was_started);
     CHECK(strstr(large[2].message, "too many bytes in large payloads"));
     CHECK(large[0].n_ends == 0 && large[1].n_ends == 0);
     call_as(&world, &small, "add", "", 0);
     await_handed(&world, &player, 3);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == (size_t)2 * LARGE);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == (size_t)2 * LARGE);
 
     for (unsigned i = 0; i < 3; i++)
         answer(&world, &player, &player.handed[i], "1");
-    CHECK(small.outcome == GW_RESULT && large[0].outcome == GW_RESULT);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
+    CHECK(small.outcome == CALLS_KIND_RESULT && large[0].outcome == CALLS_KIND_RESULT);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == 0);
     call_large(&world, &large[2], "", 0);
     await_handed(&world, &player, 4);
     world_close(&world);
@@ -537,29 +537,30 @@ TEST(a_large_request_gives_its_room_back_however_its_call_ends)
 
     open_with_room(&world, &player, 1);
     call_large(&world, &first, "", 0);
-    gw_caller_drop(&first.caller);
+    calls_caller_drop(&first.caller);
     settle(&world);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == 0);
 
     call_large(&world, &first, "key-1", 0);
     await_handed(&world, &player, 1);
     call_large(&world, &second, "key-1", 0);
     await_joined(&world, &second);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == (size_t)2 * LARGE);
-    gw_caller_drop(&second.caller);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == (size_t)2 * LARGE);
+    calls_caller_drop(&second.caller);
     settle(&world);
     call_large(&world, &second, "", 1); /* waits until it is late */
     await_end(&world, &second);
-    CHECK(second.error == WIRE_TIMEOUT);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == LARGE);
+    CHECK(second.error == CALLS_TIMEOUT);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == LARGE);
     answer(&world, &player, &player.handed[0], "1");
-    CHECK(first.outcome == GW_RESULT && peg__quota_used(&world.desk->quotas.large_bytes) == 0);
+    CHECK(first.outcome == CALLS_KIND_RESULT &&
+          peg__quota_used(&world.calls->quotas.large_bytes) == 0);
 
     call_large(&world, &first, "", 1); /* runs until it is late */
     await_end(&world, &first);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
-    call_large(&world, &first, "", 0); /* ends with the desk */
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == LARGE);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == 0);
+    call_large(&world, &first, "", 0); /* ends with the loop */
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == LARGE);
     world_close(&world);
 }
 
@@ -573,11 +574,11 @@ TEST(a_large_request_that_is_refused_takes_no_room)
     call_large(&world, &caller, "key-1", 0);
     await_handed(&world, &player, 1);
     answer(&world, &player, &player.handed[0], "1");
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle(&world);
     call_large(&world, &caller, "", 0); /* nobody is there */
     await_end(&world, &caller);
-    CHECK(caller.error == WIRE_SERVICE_UNAVAILABLE);
-    CHECK(peg__quota_used(&world.desk->quotas.large_bytes) == 0);
+    CHECK(caller.error == CALLS_SERVICE_UNAVAILABLE);
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == 0);
     world_close(&world);
 }

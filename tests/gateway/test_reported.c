@@ -9,11 +9,11 @@
 /* More than are looked at at once, twice over. */
 enum { MANY = 1200 };
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
-static struct gw_running running_of(const struct handed *handed)
+static struct calls_running running_of(const struct handed *handed)
 {
-    return (struct gw_running){
+    return (struct calls_running){
         .id = handed->id,
         .attempt = handed->attempt,
         .route = handed->route,
@@ -23,10 +23,10 @@ static struct gw_running running_of(const struct handed *handed)
 
 /* A second hello, or a later one: its number is `player->n_breaks` + 1. Nothing is settled. */
 static peg_status come_with(struct world *world, struct player *player, const char *incarnation,
-                            const struct gw_running *running, size_t n)
+                            const struct calls_running *running, size_t n)
 {
-    const struct gw_attach attach_as = {
-        .toolset = world->toolset,
+    const struct calls_attach attach_as = {
+        .toolset = &world->toolset->of_calls,
         .incarnation = peg_cstr(incarnation),
         .credits = MANY,
         .running = running,
@@ -34,17 +34,17 @@ static peg_status come_with(struct world *world, struct player *player, const ch
         .number = player->n_breaks + 1,
     };
 
-    return gw_provider_attach(world->desk, &attach_as, &PLAYER_EVENTS, player, &player->provider,
-                              NULL);
+    return calls_provider_attach(world->calls, &attach_as, &PLAYER_EVENTS, player,
+                                 &player->provider, NULL);
 }
 
-/* ---- what is answered at another desk than the one that handed it over ------------------------
+/* ---- what is answered at another loop than the one that handed it over ------------------------
  */
 
 /* That knows no deadline of it. Its name stands until then, and who asks again finds its end. */
 TEST(the_end_of_a_call_that_was_listed_is_kept_as_long_as_its_name)
 {
-    const struct gw_calls_options soon = {.keep_ms = 1};
+    const struct calls_options soon = {.keep_ms = 1};
     const struct timespec swept = {.tv_sec = 1, .tv_nsec = 200000000};
     struct world world;
     struct player player;
@@ -55,8 +55,8 @@ TEST(the_end_of_a_call_that_was_listed_is_kept_as_long_as_its_name)
     world_open(&world, &soon);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 60000);
-    gw_assignment_drop(
-        gw_assignment_find(world.desk, &player.handed[0].id, 1)); /* as another desk would */
+    calls_assignment_drop(
+        calls_assignment_find(world.calls, &player.handed[0].id, 1)); /* as another loop would */
     attach_listing(&world, &moved, "incarnation-1", 1, &player.handed[0]);
     answer(&world, &moved, &player.handed[0], "9");
     CHECK_STR(peg_cstr(first.result), "9");
@@ -80,19 +80,19 @@ TEST(a_list_that_is_not_taken_costs_its_provider_no_call_that_stands_in_it)
     struct player player;
     struct player again = {.n_breaks = 1};
     struct caller caller;
-    struct gw_running listed[2];
+    struct calls_running listed[2];
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     listed[0] = listed[1] = running_of(&player.handed[0]);
     listed[0].attempt = 7;
     peg__mem_fail_at(1);
     CHECK_INT(come_with(&world, &again, "incarnation-1", listed, 2), PEG_ENOMEM);
     peg__mem_fail_at(0);
     settle(&world);
-    CHECK(gw_assignment_find(world.desk, &player.handed[0].id, 1) != NULL);
+    CHECK(calls_assignment_find(world.calls, &player.handed[0].id, 1) != NULL);
     CHECK_INT(caller.n_ends, 0);
     CHECK_INT(come_with(&world, &again, "incarnation-1", &listed[1], 1), PEG_OK);
     settle(&world);
@@ -111,7 +111,7 @@ TEST(a_list_that_is_not_taken_leaves_nothing_behind)
         struct player thief = {0};
         struct player other;
         struct caller caller;
-        struct gw_running listed[3];
+        struct calls_running listed[3];
         bool is_there;
 
         world_open(&world, &DEFAULTS);
@@ -125,9 +125,9 @@ TEST(a_list_that_is_not_taken_leaves_nothing_behind)
         status = come_with(&world, &thief, "incarnation-1", listed, 3);
         peg__mem_fail_at(0);
         /* One whose list was taken, and who could not be told to others, is away for a while. */
-        is_there = peg__quota_used(&world.desk->quotas.providers) == 2;
+        is_there = peg__quota_used(&world.calls->quotas.providers) == 2;
         n_refused += !is_there;
-        CHECK_INT(world.desk->held.n, is_there ? 4 : 1);
+        CHECK_INT(world.calls->assignments.n, is_there ? 4 : 1);
         CHECK(is_there || status == PEG_ENOMEM);
         world_close(&world);
     }
@@ -143,7 +143,7 @@ static void list_anothers(const char *key, bool is_over)
     struct player thieves[2] = {{.n_breaks = 0}};
     struct player other;
     struct caller caller;
-    struct gw_running listed[2];
+    struct calls_running listed[2];
 
     world_open(&world, &DEFAULTS);
     attach(&world, &other, "incarnation-2", 1);
@@ -155,7 +155,7 @@ static void list_anothers(const char *key, bool is_over)
     if (key[0])
         listed[1].id.bytes[0] ^= 0x55;
     else
-        CHECK(gw_calls_random_id(world.desk, true, &listed[1].id));
+        CHECK(calls_random_id(world.calls, true, &listed[1].id));
     for (size_t i = 0; i < 2; i++) {
         const char *incarnation = i ? "thief-2" : "thief-1";
 
@@ -198,7 +198,7 @@ TEST(who_lists_an_attempt_before_it_is_made_does_not_get_it)
     struct player player;
     struct player thieves[3];
     struct caller caller;
-    struct gw_running listed;
+    struct calls_running listed;
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
@@ -212,10 +212,10 @@ TEST(who_lists_an_attempt_before_it_is_made_does_not_get_it)
         snprintf(incarnation, sizeof(incarnation), "thief-%u", i);
         CHECK_INT(come_with(&world, &thieves[i], incarnation, &listed, 1), PEG_OK);
         settle(&world);
-        gw_provider_drain(thieves[i].provider);
+        calls_provider_drain(thieves[i].provider);
     }
-    gw_complete_give_back(gw_assignment_find_by(player.provider, &player.handed[0].id, 1),
-                          BUS_GONE);
+    calls_complete_give_back(calls_assignment_find_by(player.provider, &player.handed[0].id, 1),
+                             BUS_GONE);
     settle(&world);
     CHECK_INT(player.n_handed, 2);
     CHECK_INT(player.handed[1].attempt, 2);
@@ -234,13 +234,13 @@ TEST(a_call_that_is_not_listed_goes_elsewhere_and_one_that_is_listed_twice_is_on
     struct player again = {.n_breaks = 1};
     struct caller first;
     struct caller second;
-    struct gw_running listed[2];
+    struct calls_running listed[2];
 
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 2);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &second, "add", "", 0);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     listed[0] = running_of(&player.handed[1]);
     listed[1] = listed[0];
     CHECK_INT(come_with(&world, &again, "incarnation-1", listed, 2), PEG_OK);
@@ -256,11 +256,11 @@ TEST(a_call_that_is_not_listed_goes_elsewhere_and_one_that_is_listed_twice_is_on
 
 /* ---- long lists ------------------------------------------------------------------------------ */
 
-static struct gw_running MANY_CALLS[MANY];
+static struct calls_running MANY_CALLS[MANY];
 
 /* Calls of this node that have ended: each is told to its provider, once. Or of another one, of
  * which nothing is known here. */
-static const struct gw_running *many_calls(const struct world *world, bool is_of_another_node)
+static const struct calls_running *many_calls(const struct world *world, bool is_of_another_node)
 {
     const struct bus_address elsewhere = {.node = 99};
 
@@ -268,7 +268,7 @@ static const struct gw_running *many_calls(const struct world *world, bool is_of
         struct bus_id id = {.len = 16, .bytes = {[15] = 1}};
 
         memcpy(id.bytes, &i, sizeof(i));
-        MANY_CALLS[i] = (struct gw_running){
+        MANY_CALLS[i] = (struct calls_running){
             .id = id,
             .attempt = 1,
             .route = is_of_another_node ? elsewhere : world->bus->self,
@@ -299,7 +299,7 @@ TEST(a_long_list_is_looked_at_in_parts_and_all_of_it_is_told)
     open_with_many(&world, &player);
     CHECK(player.n_canceled > 0);
     CHECK(player.n_canceled < MANY);
-    gw_provider_ready(player.provider); /* others have their turn first */
+    calls_provider_ready(player.provider); /* others have their turn first */
     CHECK(player.n_canceled < MANY);
     settle_all(&world);
     CHECK_INT(player.n_canceled, MANY);
@@ -319,7 +319,7 @@ TEST(a_long_list_is_not_told_to_a_stream_that_is_not_ready)
     settle_all(&world);
     CHECK_INT(player.n_canceled, n);
     player.is_deaf = false;
-    gw_provider_ready(player.provider);
+    calls_provider_ready(player.provider);
     settle_all(&world);
     CHECK_INT(player.n_canceled, MANY);
     world_close(&world);
@@ -334,10 +334,10 @@ TEST(calls_of_a_long_list_may_end_before_they_are_looked_at)
     open_with_many(&world, &player);
     n = player.n_canceled;
     for (unsigned i = n; i < n + 10; i++) /* the next ones */
-        gw_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
+        calls_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
     settle_all(&world);
     CHECK_INT(player.n_canceled, MANY - 10);
-    CHECK_INT(world.desk->held.n, MANY - 10);
+    CHECK_INT(world.calls->assignments.n, MANY - 10);
     world_close(&world);
 }
 
@@ -350,7 +350,7 @@ TEST(all_that_is_left_of_a_long_list_may_end_before_it_is_looked_at)
     open_with_many(&world, &player);
     n = player.n_canceled;
     for (unsigned i = n; i < MANY; i++)
-        gw_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
+        calls_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
     settle_all(&world);
     CHECK_INT(player.n_canceled, n);
     CHECK(!player.provider->owes_cancels);
@@ -364,7 +364,7 @@ TEST(a_provider_that_breaks_off_while_its_list_is_looked_at_is_told_all_when_it_
     struct player again = {.n_breaks = 1};
 
     open_with_many(&world, &player);
-    gw_provider_leave(player.provider);
+    calls_provider_leave(player.provider);
     settle_all(&world);
     CHECK(player.n_canceled < MANY);
     CHECK_INT(come_with(&world, &again, "incarnation-1", MANY_CALLS, MANY), PEG_OK);
@@ -379,12 +379,12 @@ TEST(a_provider_that_is_gone_while_its_list_is_looked_at_leaves_nothing_behind)
     struct player player = {0};
 
     open_with_many(&world, &player);
-    gw_provider_free(player.provider);
+    calls_provider_free(player.provider);
     settle_all(&world);
-    CHECK_INT(world.desk->held.n, 0);
-    CHECK_INT(world.desk->n_doubted, 0);
+    CHECK_INT(world.calls->assignments.n, 0);
+    CHECK_INT(world.calls->n_unknown, 0);
     CHECK_INT(come_with(&world, &player, "incarnation-1", MANY_CALLS, MANY), PEG_OK);
-    world_close(&world); /* and the desk is freed in the middle of it */
+    world_close(&world); /* and the loop is freed in the middle of it */
 }
 
 TEST(new_calls_are_handed_over_while_a_long_list_is_looked_at)
@@ -400,14 +400,14 @@ TEST(new_calls_are_handed_over_while_a_long_list_is_looked_at)
     call_as(&world, &caller, "add", "", 0);
     CHECK_INT(player.n_handed, 0);
     player.is_deaf = false;
-    gw_provider_ready(player.provider);
+    calls_provider_ready(player.provider);
     CHECK_INT(player.n_handed, 1);
-    CHECK(world.desk->n_doubted < MANY);
+    CHECK(world.calls->n_unknown < MANY);
     settle_all(&world);
-    CHECK_INT(world.desk->n_doubted, MANY);
+    CHECK_INT(world.calls->n_unknown, MANY);
     answer(&world, &player, &player.handed[0], "1");
     CHECK_STR(peg_cstr(caller.result), "1");
-    CHECK_INT(gw_calls_count(world.desk), 0);
+    CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);
 }
 
@@ -417,12 +417,12 @@ static void stay_away(struct world *world, struct player *player)
 {
     CHECK_INT(come_with(world, player, "incarnation-1", many_calls(world, false), MANY), PEG_OK);
     settle_all(world);
-    gw_provider_leave(player->provider);
+    calls_provider_leave(player->provider);
     /* its lease is over */
     bus_disarm(world->bus, &player->provider->away);
     player->provider->away.fn(&player->provider->away);
-    CHECK(world->desk->held.n > 0);
-    CHECK(world->desk->held.n < MANY);
+    CHECK(world->calls->assignments.n > 0);
+    CHECK(world->calls->assignments.n < MANY);
 }
 
 TEST(what_a_provider_that_stayed_away_had_is_dropped_in_parts)
@@ -432,10 +432,10 @@ TEST(what_a_provider_that_stayed_away_had_is_dropped_in_parts)
 
     world_open(&world, &DEFAULTS);
     stay_away(&world, &player);
-    CHECK_INT(peg__quota_used(&world.desk->quotas.providers), 1);
+    CHECK_INT(peg__quota_used(&world.calls->quotas.providers), 1);
     settle_all(&world);
-    CHECK_INT(world.desk->held.n, 0);
-    CHECK_INT(peg__quota_used(&world.desk->quotas.providers), 0);
+    CHECK_INT(world.calls->assignments.n, 0);
+    CHECK_INT(peg__quota_used(&world.calls->quotas.providers), 0);
     world_close(&world);
 }
 
@@ -449,10 +449,10 @@ TEST(a_provider_that_comes_back_while_its_calls_are_dropped_keeps_what_it_lists)
     stay_away(&world, &player);
     CHECK_INT(come_with(&world, &again, "incarnation-1", MANY_CALLS, MANY - 1), PEG_OK);
     settle_all(&world);
-    CHECK_INT(world.desk->held.n, MANY - 1);
+    CHECK_INT(world.calls->assignments.n, MANY - 1);
     CHECK_INT(again.n_canceled, MANY - 1);
     for (unsigned i = 0; i < MANY; i++)
-        CHECK(gw_provider_has(again.provider, &MANY_CALLS[i].id, 1) == (i < MANY - 1));
+        CHECK(calls_provider_has(again.provider, &MANY_CALLS[i].id, 1) == (i < MANY - 1));
     world_close(&world);
 }
 
@@ -463,7 +463,7 @@ TEST(a_desk_may_go_while_it_drops_the_calls_of_a_provider_that_stayed_away)
 
     world_open(&world, &DEFAULTS);
     stay_away(&world, &player);
-    world.desk = gw_calls_free(world.desk);
+    gw_router_clear(&world.router);
     bus_listen(world.bus, &(struct bus_events){0}, NULL);
     settle_all(&world);
     world_close(&world);

@@ -9,16 +9,16 @@
 #include <string.h>
 
 #include "base/text/str.h"
-#include "gateway/calls/call.h"
+#include "calls/call.h"
 
 static bool is_same(const char *tool, peg_str payload, const char *other_tool, peg_str other)
 {
-    const struct gw_ask asks[2] = {{.tool = peg__str(tool), .payload = payload},
-                                   {.tool = peg__str(other_tool), .payload = other}};
+    const struct calls_request asks[2] = {{.tool = peg__str(tool), .payload = payload},
+                                          {.tool = peg__str(other_tool), .payload = other}};
     unsigned char digests[2][32];
 
-    CHECK(gw_ask_digest(&asks[0], digests[0]));
-    CHECK(gw_ask_digest(&asks[1], digests[1]));
+    CHECK(calls_request_digest(&asks[0], digests[0]));
+    CHECK(calls_request_digest(&asks[1], digests[1]));
     return memcmp(digests[0], digests[1], 32) == 0;
 }
 

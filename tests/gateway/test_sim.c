@@ -54,9 +54,9 @@ static void tell_counts(double seconds)
            (unsigned long long)a_count.calls, (unsigned long long)a_count.joined,
            (unsigned long long)a_count.left, (unsigned long long)a_count.returned,
            (unsigned long long)a_count.lost, (unsigned long long)r_count.starts);
-    for (unsigned i = 0; i < GW_N_OUTCOMES; i++)
+    for (unsigned i = 0; i < CALLS_N_KINDS; i++)
         printf("# %12llu %s\n", (unsigned long long)a_count.outcomes[i],
-               gw_outcome_kind_name((enum gw_outcome_kind)i));
+               gw_outcome_kind_name((enum calls_outcome_kind)i));
 }
 
 /* False: a promise was broken, and which one has been told. */

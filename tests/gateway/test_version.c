@@ -6,7 +6,7 @@
 
 #include "calls_world.h"
 
-static const struct gw_calls_options DEFAULTS;
+static const struct calls_options DEFAULTS;
 
 #define INTEGER "{\"type\":\"integer\"}"
 #define N "\"n\":{\"type\":\"integer\"}"
@@ -25,7 +25,7 @@ static void change_to(struct world *world, struct player *player, struct gw_tool
 {
     publish(world, toolset);
     if (player->n_pings)
-        gw_provider_pong(player->provider);
+        calls_provider_pong(player->provider);
     settle(world);
 }
 
@@ -56,7 +56,7 @@ static void check_nobody_runs(struct world *world, const char *tool, const char 
 
     call_with(world, &caller, tool, payload);
     CHECK_INT(caller.n_ends, 1);
-    CHECK_INT(caller.error, WIRE_SERVICE_UNAVAILABLE);
+    CHECK_INT(caller.error, CALLS_SERVICE_UNAVAILABLE);
     CHECK(!caller.was_started);
     CHECK(strstr(caller.message, "have other versions of it than the one that is registered"));
 }
@@ -127,7 +127,7 @@ TEST(what_an_earlier_stream_does_not_serve_goes_to_a_later_one)
     }
     publish(&world, toolset_taking(INPUT(N "," M, "\"m\"")));
     for (unsigned i = 0; i < 9; i++)
-        gw_provider_pong(old[i].provider);
+        calls_provider_pong(old[i].provider);
     attach(&world, &new, "incarnation-new", 4);
     for (unsigned i = 0; i < 20; i++)
         check_run(&world, &new, "add", "{\"m\":2}");
@@ -140,12 +140,14 @@ TEST(a_hello_serves_its_own_registration_however_soon_another_one_follows)
     struct world world;
     struct player old = {0};
     struct gw_toolset *mine = toolset_taking(INPUT(N, ""));
-    const struct gw_attach hello = {
-        .toolset = mine, .incarnation = peg_cstr("incarnation-1"), .credits = 1, .number = 1};
+    const struct calls_attach hello = {.toolset = &mine->of_calls,
+                                       .incarnation = peg_cstr("incarnation-1"),
+                                       .credits = 1,
+                                       .number = 1};
 
     world_open(&world, &DEFAULTS);
     publish(&world, toolset_taking(INPUT(N "," M, "\"m\"")));
-    CHECK_INT(gw_provider_attach(world.desk, &hello, &PLAYER_EVENTS, &old, &old.provider, NULL),
+    CHECK_INT(calls_provider_attach(world.calls, &hello, &PLAYER_EVENTS, &old, &old.provider, NULL),
               PEG_OK);
     gw_toolset_unref(mine);
     settle(&world);
@@ -160,11 +162,11 @@ TEST(a_stream_that_offers_what_is_registered_serves_it_at_once)
     struct player player;
 
     open_with(&world, &player, INPUT(N, ""));
-    gw_provider_begin_offer(player.provider);
+    calls_provider_begin_offer(player.provider);
     publish(&world, toolset_taking(INPUT(N "," M, "\"m\"")));
     CHECK_INT(player.n_pings, 0);
     check_run(&world, &player, "add", "{\"m\":1}"); /* the word of its own Offer comes later */
-    gw_provider_end_offer(player.provider, world.toolset);
+    calls_provider_end_offer(player.provider, &world.toolset->of_calls);
     settle(&world);
     check_run(&world, &player, "add", "{\"m\":2}");
     world_close(&world);
@@ -176,8 +178,8 @@ TEST(a_stream_whose_offer_is_refused_serves_what_it_did)
     struct player player;
 
     open_with(&world, &player, INPUT(N, ""));
-    gw_provider_begin_offer(player.provider);
-    gw_provider_end_offer(player.provider, NULL);
+    calls_provider_begin_offer(player.provider);
+    calls_provider_end_offer(player.provider, NULL);
     check_run(&world, &player, "add", "{\"n\":1}");
     change_to(&world, &player, toolset_taking(INPUT(N "," M, "\"m\"")));
     check_nobody_runs(&world, "add", "{\"m\":2}");
@@ -191,7 +193,7 @@ TEST(a_stream_serves_a_revision_that_changes_no_schema)
 
     open_with(&world, &player, INPUT(N, ""));
     change_to(&world, &player, make_toolset_from("local", "other words", INPUT(N, ""), INTEGER));
-    CHECK(player.provider->serves == world.toolset);
+    CHECK(player.provider->serves == &world.toolset->of_calls);
     check_run(&world, &player, "add", "{\"n\":1}");
     world_close(&world);
 }

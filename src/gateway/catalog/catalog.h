@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "bus/bus.h"
+#include "calls/environment.h"
 #include "net/loop/loop.h"
 #include "pegboard/json.h"
 #include "pegboard/schema.h"
@@ -20,14 +21,17 @@ struct gw_schema;
 enum gw_kind { GW_ATTACHED, GW_DIRECT };
 
 struct gw_tool {
-    peg_str name;
+    union { /* in one piece for calls/ */
+        struct calls_tool of_calls;
+        struct {
+            CALLS_TOOL_MEMBERS;
+        };
+    };
     peg_str description;
     const peg_str *tags;
     size_t n_tags;
     peg_str input_schema;  /* as registered */
     peg_str output_schema; /* "": results are not checked */
-    bool is_idempotent;
-    int64_t timeout_ms; /* 0: the gateway's */
     /* toolset_schema.c's: compiled, or to be compiled again. NULL: there is none. The texts above
      * are theirs. */
     struct gw_schema *input;
@@ -36,8 +40,13 @@ struct gw_tool {
 
 /* Strings end with NUL and live as long as the toolset. */
 struct gw_toolset {
+    union { /* likewise */
+        struct calls_toolset of_calls;
+        struct {
+            CALLS_TOOLSET_MEMBERS;
+        };
+    };
     atomic_uint n_refs;
-    peg_str name;
     peg_str description;
     peg_str version;
     const peg_str *tags;
@@ -46,9 +55,7 @@ struct gw_toolset {
     size_t n_tools;
     const uint32_t *by_name; /* places in tools, by name */
     enum gw_kind kind;
-    peg_str owner; /* the principal */
     int64_t registered_at_ms;
-    uint64_t revision;
     size_t stored_bytes; /* of its JSON in the map; 0: not written yet */
     /* SHA-256 of what a caller sees of it, owner and dates aside: a registration that is equal
      * changes nothing. */

@@ -58,12 +58,12 @@ static Pegboard__V1__Outcomes *make_outcomes(const struct gw_totals *totals,
     if (!outcomes)
         return NULL;
     pegboard__v1__outcomes__init(outcomes);
-    outcomes->result = totals->outcomes[GW_RESULT];
-    outcomes->error = totals->outcomes[GW_ERROR];
-    outcomes->timeout = totals->outcomes[GW_TIMEOUT];
-    outcomes->canceled = totals->outcomes[GW_CANCELED];
-    outcomes->outcome_unknown = totals->outcomes[GW_OUTCOME_UNKNOWN];
-    outcomes->refused = totals->outcomes[GW_REFUSED];
+    outcomes->result = totals->outcomes[CALLS_KIND_RESULT];
+    outcomes->error = totals->outcomes[CALLS_KIND_ERROR];
+    outcomes->timeout = totals->outcomes[CALLS_KIND_TIMEOUT];
+    outcomes->canceled = totals->outcomes[CALLS_KIND_CANCELED];
+    outcomes->outcome_unknown = totals->outcomes[CALLS_KIND_UNKNOWN];
+    outcomes->refused = totals->outcomes[CALLS_KIND_REFUSED];
     return outcomes;
 }
 
@@ -72,7 +72,7 @@ static uint32_t at_least_0(int64_t n)
     return n < 0 ? 0 : n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw_calls *calls,
+static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct calls_loop *calls,
                                                  const struct gw_toolset *toolset,
                                                  struct peg__arena *arena)
 {
@@ -85,7 +85,7 @@ static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw
     gw_metrics_of(node->metrics, toolset->name, &totals);
     gw_metrics_latencies(node->metrics, toolset->name, &latencies);
     pegboard__v1__toolset_status__init(status);
-    status->toolset = gw_info_toolset(toolset, calls->presence, arena);
+    status->toolset = gw_info_toolset(toolset, gw_router_of(calls)->presence, arena);
     status->outcomes = make_outcomes(&totals, arena);
     status->in_flight = at_least_0(totals.in_flight);
     status->queued = at_least_0(totals.queued);
@@ -96,10 +96,10 @@ static Pegboard__V1__ToolsetStatus *make_toolset(struct gw_node *node, struct gw
 }
 
 /* As many as one answer has room for; `toolsets` says how many there are. */
-static bool add_toolsets(struct gw_node *node, struct gw_calls *calls,
+static bool add_toolsets(struct gw_node *node, struct calls_loop *calls,
                          Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
 {
-    const struct gw_snapshot *snapshot = calls->snapshot;
+    const struct gw_snapshot *snapshot = gw_router_of(calls)->snapshot;
     size_t bytes = 0;
 
     response->per_toolset = peg__arena_alloc(arena, (snapshot->n + 1) * sizeof(void *));
@@ -119,19 +119,19 @@ static bool add_toolsets(struct gw_node *node, struct gw_calls *calls,
     return true;
 }
 
-static void count_health(struct gw_calls *calls, Pegboard__V1__StatusResponse *response)
+static void count_health(struct calls_loop *calls, Pegboard__V1__StatusResponse *response)
 {
-    for (size_t i = 0; i < calls->snapshot->n; i++) {
-        const struct gw_health health =
-            gw_presence_health(calls->presence, calls->snapshot->toolsets[i]->name);
+    for (size_t i = 0; i < gw_router_of(calls)->snapshot->n; i++) {
+        const struct gw_health health = gw_presence_health(
+            gw_router_of(calls)->presence, gw_router_of(calls)->snapshot->toolsets[i]->name);
 
         response->healthy += health.state == GW_HEALTHY;
         response->providers += health.n_providers;
     }
-    response->toolsets = at_least_0((int64_t)calls->snapshot->n);
+    response->toolsets = at_least_0((int64_t)gw_router_of(calls)->snapshot->n);
 }
 
-static bool fill_status(struct gw_node *node, struct gw_calls *calls,
+static bool fill_status(struct gw_node *node, struct calls_loop *calls,
                         Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
 {
     struct grpc_server_counts counts;
@@ -147,7 +147,7 @@ static bool fill_status(struct gw_node *node, struct gw_calls *calls,
     response->late_results = totals.late_results;
     response->connections = counts.n_connections;
     response->memory_bytes = gw_rss_bytes();
-    if (calls->snapshot)
+    if (gw_router_of(calls)->snapshot)
         count_health(calls, response);
     return response->node && response->outcomes;
 }
@@ -172,13 +172,14 @@ static void serve_status(struct grpc_call *call, const Pegboard__V1__StatusReque
     struct gw_node *node = admin->node;
     struct peg__arena *arena = grpc_call_arena(call);
     Pegboard__V1__StatusResponse response = PEGBOARD__V1__STATUS_RESPONSE__INIT;
-    struct gw_calls *calls;
+    struct calls_loop *calls;
 
     if (reject_others(node, call))
         return;
     calls = gw_node_calls(node, grpc_call_loop(call));
     if (!fill_status(node, calls, &response, arena) ||
-        (request->with_toolsets && calls->snapshot && !add_toolsets(node, calls, &response, arena)))
+        (request->with_toolsets && gw_router_of(calls)->snapshot &&
+         !add_toolsets(node, calls, &response, arena)))
         gw_fail_memory(call);
     else
         pegboard_v1_admin_status_reply(call, &response);

@@ -78,14 +78,35 @@ static void add_trailer(struct grpc_call *call, const char *key, const char *val
     (void)grpc_call_add_trailer(call, peg__str(key), peg__str(value), NULL);
 }
 
-void gw_fail_outcome(struct grpc_call *call, const struct gw_outcome *outcome,
+enum wire_error gw_error_of_call(enum calls_error error)
+{
+    static const enum wire_error errors[CALLS_N_ERRORS] = {
+        [CALLS_OK] = WIRE_OK,
+        [CALLS_NOT_FOUND] = WIRE_NOT_FOUND,
+        [CALLS_VALIDATION] = WIRE_VALIDATION,
+        [CALLS_UNDECIDED] = WIRE_UNDECIDED,
+        [CALLS_LIMIT] = WIRE_LIMIT,
+        [CALLS_OVERLOADED] = WIRE_OVERLOADED,
+        [CALLS_SERVICE_UNAVAILABLE] = WIRE_SERVICE_UNAVAILABLE,
+        [CALLS_TIMEOUT] = WIRE_TIMEOUT,
+        [CALLS_CANCELED] = WIRE_CANCELED,
+        [CALLS_OUTCOME_UNKNOWN] = WIRE_OUTCOME_UNKNOWN,
+        [CALLS_PERMISSION_DENIED] = WIRE_PERMISSION_DENIED,
+        [CALLS_UNAUTHENTICATED] = WIRE_UNAUTHENTICATED,
+        [CALLS_FAULT] = WIRE_FAULT,
+    };
+
+    return error < CALLS_N_ERRORS ? errors[error] : WIRE_FAULT;
+}
+
+void gw_fail_outcome(struct grpc_call *call, const struct calls_outcome *outcome,
                      const struct bus_id *id)
 {
     char text[BUS_ID_TEXT];
 
     /* A wait that is over ends no call: it can be awaited again. What is not found cannot. */
-    if (id && (outcome->outcome != GW_REFUSED || outcome->was_started) &&
-        outcome->error != WIRE_NOT_FOUND) {
+    if (id && (outcome->kind != CALLS_KIND_REFUSED || outcome->was_started) &&
+        outcome->error != CALLS_NOT_FOUND) {
         bus_id_print(id, text);
         add_trailer(call, "pegboard-call-id", text);
     }
@@ -94,7 +115,7 @@ void gw_fail_outcome(struct grpc_call *call, const struct gw_outcome *outcome,
         snprintf(text, sizeof(text), "%lld", (long long)outcome->retry_after_ms);
         add_trailer(call, "pegboard-retry-after-ms", text);
     }
-    gw_fail(call, outcome->error, outcome->message);
+    gw_fail(call, gw_error_of_call(outcome->error), outcome->message);
 }
 
 static peg_status send_joined(struct grpc_call *call, peg_str head, peg_str rest)
@@ -119,9 +140,9 @@ void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str h
                       struct peg__blob *blob, peg_str rest)
 {
     const bool is_large = blob && rest.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
-    static const struct gw_outcome unsent = {
-        .outcome = GW_OUTCOME_UNKNOWN,
-        .error = WIRE_OUTCOME_UNKNOWN,
+    static const struct calls_outcome unsent = {
+        .kind = CALLS_KIND_UNKNOWN,
+        .error = CALLS_OUTCOME_UNKNOWN,
         .message = PEG_LIT("the call has ended, and the gateway cannot send its result: more than "
                            "64 MiB wait on this connection, or the gateway is out of memory; ask "
                            "again with the call's identity, or check its effect before you retry"),
@@ -134,22 +155,22 @@ void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str h
 }
 
 /* Without memory it is left out: a client that does not know it sends none. */
-void gw_report_epoch(struct grpc_call *call, const struct gw_calls *calls)
+void gw_report_epoch(struct grpc_call *call, const struct calls_loop *calls)
 {
-    char text[GW_EPOCH_TEXT];
+    char text[CALLS_EPOCH_TEXT];
 
-    gw_calls_epoch(calls, text);
+    calls_epoch(calls, text);
     (void)grpc_call_add_header(call, peg__str("pegboard-epoch"), peg__str(text), NULL);
 }
 
-bool gw_was_asked_elsewhere(struct grpc_call *call, const struct gw_calls *calls)
+bool gw_was_asked_elsewhere(struct grpc_call *call, const struct calls_loop *calls)
 {
     const peg_str told = grpc_metadata_get(grpc_call_metadata(call), "pegboard-asked-epoch");
-    char text[GW_EPOCH_TEXT];
+    char text[CALLS_EPOCH_TEXT];
 
     if (!told.len)
         return false;
-    gw_calls_epoch(calls, text);
+    calls_epoch(calls, text);
     return !peg__str_is(told, text);
 }
 

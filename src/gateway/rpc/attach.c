@@ -15,8 +15,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "calls/provider_side.h"
 #include "gateway/access/access.h"
-#include "gateway/calls/provider_side.h"
 #include "gateway/rpc/attached.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
@@ -86,7 +86,7 @@ static void log_attachment(struct gw_attached *attached, enum gw_event event)
 
 static void detach_provider(struct gw_attached *attached)
 {
-    struct gw_provider *provider = attached->provider;
+    struct calls_provider *provider = attached->provider;
 
     if (provider)
         log_attachment(attached, GW_EVENT_DETACH);
@@ -99,7 +99,7 @@ static void detach_provider(struct gw_attached *attached)
     gw_change_forget(&attached->change);
     gw_attached_free_assemblies(attached);
     if (provider)
-        gw_provider_leave(provider);
+        calls_provider_leave(provider);
 }
 
 /* A provider that is refused because the gateway is full or stops tries again by itself. */
@@ -147,7 +147,7 @@ void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
 }
 
 /* The coordinator has packed the call; the fields of this side go behind it. */
-static void hand_call(void *user, const struct gw_handed *handed)
+static void hand_call(void *user, const struct calls_handed *handed)
 {
     struct gw_attached *attached = (struct gw_attached *)user;
     struct peg__buf *frame = &attached->calls->frame;
@@ -168,7 +168,7 @@ static void hand_call(void *user, const struct gw_handed *handed)
     peg__buf_str(frame, handed->call);
     peg__buf_add(frame, tail, tail_len);
     if (frame->status || grpc_call_send(attached->call, peg__buf_view(frame), NULL))
-        gw_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
+        calls_provider_nak(attached->provider, handed->id, handed->attempt, BUS_OVERLOADED);
 }
 
 static const char *cancel_reason(enum bus_reason reason)
@@ -215,17 +215,17 @@ static void on_replaced(void *user)
                      peg__str("another stream with this incarnation took the place of this one"));
 }
 
-static void on_dismissed(void *user, enum wire_error why)
+static void on_evicted(void *user, enum calls_error why)
 {
-    const char *words = why == WIRE_NOT_FOUND
+    const char *words = why == CALLS_NOT_FOUND
                             ? "the toolset was unregistered: attach with a registration if it is "
                               "to be there again"
-                        : why == WIRE_UNAUTHENTICATED
+                        : why == CALLS_UNAUTHENTICATED
                             ? GW_TOKEN_GONE
                             : "the toolset was unregistered, and belongs to another principal now: "
                               "use another name";
 
-    gw_attached_fail((struct gw_attached *)user, why, peg__str(words));
+    gw_attached_fail((struct gw_attached *)user, gw_error_of_call(why), peg__str(words));
 }
 
 static void send_ping(struct net_timer *timer);
@@ -238,14 +238,14 @@ static void ping_now(void *user)
     send_ping(&attached->ping);
 }
 
-static const struct gw_provider_events EVENTS = {
+static const struct calls_provider_events EVENTS = {
     .hand = hand_call,
     .cancel = cancel_call,
     .ack = queue_ack,
     .dropped = gw_attached_drop_assembly,
     .is_ready = is_ready,
     .replaced = on_replaced,
-    .dismissed = on_dismissed,
+    .evicted = on_evicted,
     .ping = ping_now,
 };
 
@@ -257,7 +257,7 @@ static void send_ping(struct net_timer *timer)
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__Ping ping = PEGBOARD__V1__PING__INIT;
 
-    if (attached->provider->dismissal)
+    if (attached->provider->eviction)
         return; /* it may finish its running calls; its health does not count */
     snprintf(id, sizeof(id), "%s/%llu", attached->provider->incarnation,
              (unsigned long long)++attached->n_pings);
@@ -287,13 +287,13 @@ static void send_welcome(struct gw_attached *attached, const struct gw_toolset *
 /* It refuses calls from now on, so it gets none. */
 static void send_drain(struct gw_attached *attached)
 {
-    const struct gw_calls *calls = attached->calls;
+    const struct calls_loop *calls = attached->calls;
     const int64_t left_ms = (calls->drain_ends_ns - bus_now_ns(calls->bus)) / 1000000;
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__GatewayDrain drain = PEGBOARD__V1__GATEWAY_DRAIN__INIT;
 
     attached->was_told_to_leave = true;
-    gw_provider_drain(attached->provider);
+    calls_provider_drain(attached->provider);
     drain.drain_ms = left_ms > 0 ? left_ms : 0;
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAIN;
     frame.drain = &drain;
@@ -305,9 +305,9 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
 {
     peg_error error;
 
-    attached->hello.toolset = toolset;
-    if (gw_provider_attach(attached->calls, &attached->hello, &EVENTS, attached,
-                           &attached->provider, &error)) {
+    attached->hello.toolset = &toolset->of_calls;
+    if (calls_provider_attach(attached->calls, &attached->hello, &EVENTS, attached,
+                              &attached->provider, &error)) {
         attached->provider = NULL;
         gw_attached_fail(attached, gw_wire_error(&error), peg__str(error.message));
         return;
@@ -320,7 +320,7 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
     send_ping(&attached->ping);
     if (attached->provider->is_draining)
         send_drain(attached);
-    gw_provider_ready(attached->provider);
+    calls_provider_ready(attached->provider);
     grpc_call_resume(attached->call); /* last: what has waited may end the stream */
 }
 
@@ -344,7 +344,7 @@ static void on_nak(struct gw_attached *attached, const Pegboard__V1__Nak *nak)
     struct bus_id id;
 
     if (bus_id_parse(peg__str(nak->call_id), &id))
-        gw_provider_nak(attached->provider, &id, nak->attempt, nak_reason(nak));
+        calls_provider_nak(attached->provider, &id, nak->attempt, nak_reason(nak));
 }
 
 /* A pong whose number cannot be read is one all the same. */
@@ -354,7 +354,7 @@ static void on_pong(struct gw_attached *attached, const Pegboard__V1__ProviderPo
     const unsigned long long number = slash ? strtoull(slash + 1, NULL, 10) : 0;
 
     if (!number || number >= attached->first_ping)
-        gw_provider_pong(attached->provider);
+        calls_provider_pong(attached->provider);
 }
 
 /* What it was sent before this it may not have seen yet; behind this it is sent nothing. */
@@ -363,7 +363,7 @@ static void on_drain(struct gw_attached *attached)
     Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
     Pegboard__V1__Drained drained = PEGBOARD__V1__DRAINED__INIT;
 
-    gw_provider_drain(attached->provider);
+    calls_provider_drain(attached->provider);
     frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_DRAINED;
     frame.drained = &drained;
     send_frame(attached, &frame);
@@ -412,7 +412,7 @@ static struct gw_attached *begin_attach(struct grpc_call *call, struct gw_node *
     attached->calls = gw_node_calls(node, grpc_call_loop(call));
     attached->ping.fn = send_ping;
     attached->acks_due.fn = send_due_acks;
-    gw_table_init(&attached->assembling);
+    calls_table_init(&attached->assembling);
     attached->response.max = PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     grpc_call_set_state(call, attached);
     return attached;
@@ -457,7 +457,7 @@ void gw_serve_attach_on_writable(struct grpc_call *call, void *node)
 
     (void)node;
     if (attached && attached->step == GW_ATTACHED_NOW)
-        gw_provider_ready(attached->provider);
+        calls_provider_ready(attached->provider);
 }
 
 void gw_serve_attach_on_end(struct grpc_call *call, void *node)
@@ -474,42 +474,42 @@ void gw_serve_attach_on_end(struct grpc_call *call, void *node)
 
 /* ---- the node goes ---- */
 
-static bool may_leave(const struct gw_provider *provider, bool is_urgent)
+static bool may_leave(const struct calls_provider *provider, bool is_urgent)
 {
-    const struct gw_assignment *held = provider->queue.first;
+    const struct calls_assignment *held = provider->queue.first;
 
-    while (held && is_urgent && held->driver.node != provider->desk->bus->self.node)
+    while (held && is_urgent && held->coordinator.node != provider->calls->bus->self.node)
         held = held->next;
     if (held)
         return false;
     for (held = provider->running.first; held; held = held->next)
-        if (held->step == GW_CLAIMING)
+        if (held->step == CALLS_CLAIMING)
             return false; /* it is about to be handed over */
     return true;
 }
 
-void gw_serve_attach_drain(struct gw_calls *calls, bool is_urgent)
+void gw_serve_attach_drain(struct calls_loop *calls, bool is_urgent)
 {
-    for (struct gw_provider *provider = calls->providers; provider; provider = provider->next) {
+    for (struct calls_provider *provider = calls->providers; provider; provider = provider->next) {
         struct gw_attached *attached = (struct gw_attached *)provider->user;
 
         /* One that was evicted must not come back, here or elsewhere. */
-        if (!provider->is_away && !provider->dismissal && provider->events == &EVENTS &&
+        if (!provider->is_away && !provider->eviction && provider->events == &EVENTS &&
             !attached->was_told_to_leave && may_leave(provider, is_urgent))
             send_drain(attached);
     }
 }
 
-void gw_serve_attach_close(struct gw_calls *calls)
+void gw_serve_attach_close(struct calls_loop *calls)
 {
-    struct gw_provider *next;
+    struct calls_provider *next;
 
-    for (struct gw_provider *provider = calls->providers; provider; provider = next) {
+    for (struct calls_provider *provider = calls->providers; provider; provider = next) {
         next = provider->next;
         if (provider->is_away || provider->events != &EVENTS)
             continue;
-        if (provider->dismissal)
-            on_dismissed(provider->user, provider->dismissal);
+        if (provider->eviction)
+            on_evicted(provider->user, provider->eviction);
         else
             gw_attached_fail((struct gw_attached *)provider->user, WIRE_SERVICE_UNAVAILABLE,
                              peg__str("this node is shutting down: attach to another one"));

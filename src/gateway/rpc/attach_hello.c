@@ -32,8 +32,8 @@ static peg_status copy_hello_text(struct gw_attached *attached, const char *text
 /* `before` is the call that stands before it in the list, or NULL: mostly of the same tool. */
 static peg_status copy_running_call(struct gw_attached *attached,
                                     const Pegboard__V1__RunningCall *call,
-                                    const struct gw_running *before, struct gw_running *ret_running,
-                                    peg_error *reterr)
+                                    const struct calls_running *before,
+                                    struct calls_running *ret_running, peg_error *reterr)
 {
     const peg_str route = {(const char *)call->route.data, call->route.len};
 
@@ -55,15 +55,15 @@ static peg_status copy_running_call(struct gw_attached *attached,
 static peg_status copy_running(struct gw_attached *attached, const Pegboard__V1__Hello *hello,
                                peg_error *reterr)
 {
-    struct gw_running *running;
+    struct calls_running *running;
     peg_status status = PEG_OK;
 
     if (hello->n_running > PEG_LIMIT_GATEWAY_CREDITS)
         return peg__fail(reterr, PEG_ELIMIT, "E_ATTACH",
                          "%zu running calls: a provider has at most %d", hello->n_running,
                          PEG_LIMIT_GATEWAY_CREDITS);
-    running = (struct gw_running *)peg__arena_alloc(grpc_call_arena(attached->call),
-                                                    (hello->n_running + 1) * sizeof(*running));
+    running = (struct calls_running *)peg__arena_alloc(grpc_call_arena(attached->call),
+                                                       (hello->n_running + 1) * sizeof(*running));
     if (!running)
         return peg__fail_nomem(reterr);
     for (size_t i = 0; i < hello->n_running && !status; i++)
@@ -230,9 +230,9 @@ static void ask_catalog(struct gw_attached *attached,
 {
     Pegboard__V1__RegisterRequest named = *registration;
     const struct gw_health health =
-        gw_presence_health(attached->calls->presence, attached->toolset_name);
+        gw_presence_health(gw_router_of(attached->calls)->presence, attached->toolset_name);
     const struct gw_toolset *before =
-        gw_snapshot_find(attached->calls->snapshot, attached->toolset_name);
+        gw_snapshot_find(gw_router_of(attached->calls)->snapshot, attached->toolset_name);
 
     attached->revision_before = before ? before->revision : 0;
     named.name = (char *)peg__unconst(attached->toolset_name.ptr);
@@ -260,7 +260,8 @@ void gw_hello(struct gw_attached *attached, const Pegboard__V1__Hello *hello)
     else if (is_stranger(attached))
         gw_attached_fail(attached, WIRE_UNAUTHENTICATED, peg__str(GW_TOKEN_GONE));
     else if (!hello->registration)
-        attach_to(attached, gw_snapshot_find(attached->calls->snapshot, attached->toolset_name));
+        attach_to(attached, gw_snapshot_find(gw_router_of(attached->calls)->snapshot,
+                                             attached->toolset_name));
     else
         register_first(attached, hello->registration);
 }
@@ -273,8 +274,9 @@ static void on_offered(struct gw_change_wait *change, peg_status status,
 {
     struct gw_attached *attached = peg__container_of(change, struct gw_attached, change);
 
-    gw_provider_end_offer(attached->provider,
-                          status ? NULL : (struct gw_toolset *)peg__unconst(toolset));
+    calls_provider_end_offer(attached->provider,
+                             status ? NULL
+                                    : &((struct gw_toolset *)peg__unconst(toolset))->of_calls);
     if (status) {
         gw_attached_send_offered(attached, 0, gw_wire_error(error), error->message);
         return;
@@ -301,6 +303,6 @@ void gw_offer(struct gw_attached *attached, const Pegboard__V1__Offer *offer)
         gw_attached_send_offered(attached, 0, gw_wire_error(&error), error.message);
         return;
     }
-    gw_provider_begin_offer(attached->provider);
+    calls_provider_begin_offer(attached->provider);
     ask_catalog(attached, offer->registration, on_offered);
 }

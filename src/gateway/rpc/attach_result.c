@@ -14,9 +14,9 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "calls/call.h"
+#include "calls/provider_side.h"
 #include "gateway/access/access.h"
-#include "gateway/calls/call.h"
-#include "gateway/calls/provider_side.h"
 #include "gateway/rpc/attached.h"
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
@@ -26,7 +26,7 @@ static struct gw_assembly *find_assembly(const struct gw_attached *attached,
                                          const struct bus_id *id, uint32_t attempt)
 {
     return attached->assemblies
-               ? (struct gw_assembly *)gw_table_find(&attached->assembling, id, attempt)
+               ? (struct gw_assembly *)calls_table_find(&attached->assembling, id, attempt)
                : NULL;
 }
 
@@ -50,7 +50,7 @@ static peg_status check_assembly_quota(const struct gw_attached *attached, size_
         return peg__fail(reterr, PEG_ELIMIT, "E_RESULT_TOO_LARGE",
                          "unfinished results of this provider hold 64 MiB: finish some of them "
                          "first");
-    return gw_result_quota_check(attached->calls->results, attached->account, n, reterr);
+    return calls_result_quota_check(attached->calls->results, attached->account, n, reterr);
 }
 
 /* ---- from the first chunk to the last -------------------------------------------------------- */
@@ -61,7 +61,7 @@ static void free_assembly(struct gw_assembly *assembly)
 
     count_assembly(assembly, 0);
     wire_chunks_free(&assembly->chunks);
-    gw_table_remove(&attached->assembling, &assembly->entry);
+    calls_table_remove(&attached->assembling, &assembly->entry);
     if (assembly->prev)
         assembly->prev->next = assembly->next;
     else
@@ -83,8 +83,8 @@ void gw_attached_free_assemblies(struct gw_attached *attached)
 {
     while (attached->assemblies)
         free_assembly(attached->assemblies);
-    gw_table_free(&attached->assembling);
-    gw_result_quota_forget_wait(&attached->room);
+    calls_table_free(&attached->assembling);
+    calls_result_quota_forget_wait(&attached->room);
 }
 
 static struct gw_assembly *begin_assembly(struct gw_attached *attached, const struct bus_id *id,
@@ -97,8 +97,8 @@ static struct gw_assembly *begin_assembly(struct gw_attached *attached, const st
     assembly->entry.id = *id;
     assembly->entry.attempt = attempt;
     assembly->attached = attached;
-    assembly->chunks.n_before = GW_OUTCOME_CAPACITY;
-    if (gw_table_add(&attached->assembling, &assembly->entry)) {
+    assembly->chunks.n_before = CALLS_OUTCOME_CAPACITY;
+    if (calls_table_add(&attached->assembling, &assembly->entry)) {
         peg__free(assembly);
         return NULL;
     }
@@ -171,7 +171,7 @@ static void add_error(struct peg__buf *out, const Pegboard__V1__ToolError *error
 }
 
 /* Those that are large are read with the result, by a worker: see complete.c. */
-static bool are_read_later(const struct gw_calls *calls, const struct gw_answer_parts *parts)
+static bool are_read_later(const struct calls_loop *calls, const struct gw_answer_parts *parts)
 {
     size_t n = 0;
 
@@ -180,7 +180,7 @@ static bool are_read_later(const struct gw_calls *calls, const struct gw_answer_
     return calls->loop && n > PEG_LIMIT_GATEWAY_INLINE_BYTES;
 }
 
-static peg_status add_server_data(struct gw_calls *calls, struct peg__buf *out,
+static peg_status add_server_data(struct calls_loop *calls, struct peg__buf *out,
                                   const Pegboard__V1__ServerData *data, bool is_read_later,
                                   peg_error *reterr)
 {
@@ -191,7 +191,7 @@ static peg_status add_server_data(struct gw_calls *calls, struct peg__buf *out,
 
     if (!kind.len)
         return peg__fail(reterr, PEG_EINVAL, "E_ATTACH", "server-data have no kind");
-    status = is_read_later ? PEG_OK : gw_check_now(calls, NULL, json, "server-data");
+    status = is_read_later ? PEG_OK : calls_check_now(calls, NULL, json, "server-data");
     if (status == PEG_ENOMEM)
         return peg__fail_nomem(reterr);
     if (status)
@@ -206,7 +206,7 @@ static peg_status add_server_data(struct gw_calls *calls, struct peg__buf *out,
 }
 
 /* The last of an answer. */
-static peg_status add_all_server_data(struct gw_calls *calls, const struct gw_answer_parts *parts,
+static peg_status add_all_server_data(struct calls_loop *calls, const struct gw_answer_parts *parts,
                                       struct peg__buf *out, peg_error *reterr)
 {
     const bool is_read_later = are_read_later(calls, parts);
@@ -222,7 +222,7 @@ static peg_status add_all_server_data(struct gw_calls *calls, const struct gw_an
     return status;
 }
 
-peg_status gw_pack_answer(struct gw_calls *calls, const struct gw_answer_parts *parts,
+peg_status gw_pack_answer(struct calls_loop *calls, const struct gw_answer_parts *parts,
                           struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
 {
     const peg_str result = parts->result.len ? parts->result : (peg_str)PEG_LIT("null");
@@ -248,7 +248,7 @@ peg_status gw_pack_answer(struct gw_calls *calls, const struct gw_answer_parts *
 static void reject_result(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
                           const char *why)
 {
-    gw_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
+    calls_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
 }
 
 /* Out of memory: its contents are unknown. */
@@ -256,7 +256,7 @@ static void reject_result_because(struct gw_attached *attached, const struct bus
                                   uint32_t attempt, const peg_error *error)
 {
     if (error->status == PEG_ENOMEM)
-        gw_provider_unread_result(attached->provider, id, attempt);
+        calls_provider_unread_result(attached->provider, id, attempt);
     else
         reject_result(attached, id, attempt, error->message);
 }
@@ -265,7 +265,7 @@ static void reject_result_because(struct gw_attached *attached, const struct bus
  * terminal is just being written it hears when that is done. */
 static void ack_unknown(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt)
 {
-    if (!gw_assignment_find_by(attached->provider, id, attempt))
+    if (!calls_assignment_find_by(attached->provider, id, attempt))
         attached->provider->events->ack(attached, id, attempt);
 }
 
@@ -284,9 +284,9 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
     if (gw_pack_answer(attached->calls, &parts, &attached->response, &packed_result, &error))
         reject_result_because(attached, id, result->attempt, &error);
     else
-        gw_provider_result(attached->provider, id, result->attempt,
-                           peg__buf_view(&attached->response), packed_result,
-                           result->error != NULL);
+        calls_provider_result(attached->provider, id, result->attempt,
+                              peg__buf_view(&attached->response), packed_result,
+                              result->error != NULL);
     if (attached->response.capacity > PEG_LIMIT_GATEWAY_INLINE_BYTES)
         peg__buf_free(&attached->response);
 }
@@ -303,14 +303,14 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
     peg_error error;
 
     assembly->chunks.bytes.max =
-        GW_OUTCOME_CAPACITY + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
+        CALLS_OUTCOME_CAPACITY + PEG_LIMIT_GATEWAY_RESULT_BYTES + PEG_LIMIT_GATEWAY_FRAME_BYTES;
     if (add_all_server_data(attached->calls, &parts, &assembly->chunks.bytes, &error)) {
         reject_result_because(attached, id, result->attempt, &error);
         return;
     }
     count_assembly(assembly, 0); /* its reader counts it from now on */
-    gw_provider_large_result(attached->provider, id, result->attempt,
-                             gw_outcome_of_result(&assembly->chunks.bytes, len), len);
+    calls_provider_large_result(attached->provider, id, result->attempt,
+                                calls_outcome_of_result(&assembly->chunks.bytes, len), len);
 }
 
 static void take_assembled(struct gw_attached *attached, const struct bus_id *id,
@@ -347,7 +347,7 @@ static void accept_result(struct gw_attached *attached, const Pegboard__V1__Resu
 
     if (!bus_id_parse(peg__str(result->call_id), &id))
         return;
-    if (!gw_provider_has(attached->provider, &id, result->attempt)) {
+    if (!calls_provider_has(attached->provider, &id, result->attempt)) {
         if (!result->more)
             ack_unknown(attached, &id, result->attempt);
     } else if (chunk.len > PEG_LIMIT_GATEWAY_CHUNK_BYTES) {
@@ -360,7 +360,7 @@ static void accept_result(struct gw_attached *attached, const Pegboard__V1__Resu
     }
 }
 
-static void resume_results(struct gw_result_wait *wait)
+static void resume_results(struct calls_result_wait *wait)
 {
     struct gw_attached *attached = peg__container_of(wait, struct gw_attached, room);
 
@@ -374,7 +374,7 @@ void gw_attached_result(struct gw_attached *attached, const Pegboard__V1__Result
     if (attached->step != GW_ATTACHED_NOW)
         return;
     attached->room.go_on = resume_results;
-    if (gw_result_quota_must_wait(attached->calls->results, attached->account, &attached->room))
+    if (calls_result_quota_must_wait(attached->calls->results, attached->account, &attached->room))
         grpc_call_pause(attached->call);
 }
 
@@ -394,5 +394,5 @@ void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *
     add_field(out, PEGBOARD_V1_OUTPUT_STREAM_FIELD, stream);
     add_field(out, PEGBOARD_V1_OUTPUT_DELTA_FIELD, text);
     if (!out->status)
-        gw_provider_output(attached->provider, &id, delta->attempt, peg__buf_view(out));
+        calls_provider_output(attached->provider, &id, delta->attempt, peg__buf_view(out));
 }

@@ -14,7 +14,7 @@ struct gw_attached;
 
 /* A result that comes in several frames. */
 struct gw_assembly {
-    struct gw_entry entry; /* of the call and its attempt; the first member */
+    struct calls_entry entry; /* of the call and its attempt; the first member */
     struct gw_attached *attached;
     struct wire_chunks chunks;
     size_t counted; /* bytes that it has taken of the share */
@@ -32,10 +32,10 @@ enum { GW_UNSAID_ACKS = 32 };
 struct gw_attached {
     struct grpc_call *call;
     struct gw_node *node;
-    struct gw_calls *calls;
+    struct calls_loop *calls;
     enum gw_attached_step step;
-    struct gw_provider *provider; /* ATTACHED_NOW */
-    struct gw_attach hello;       /* copied; the arena's */
+    struct calls_provider *provider; /* ATTACHED_NOW */
+    struct calls_attach hello;       /* copied; the arena's */
     peg_str toolset_name;
     peg_str incarnation;      /* as it said; its name among the calls is in the hello */
     uint64_t revision_before; /* of the toolset, when it said Hello; 0: it was not registered */
@@ -46,12 +46,12 @@ struct gw_attached {
     struct net_timer acks_due;
     struct gw_unsaid_ack acks[GW_UNSAID_ACKS];
     size_t n_acks;
-    struct gw_change_wait change; /* its registration */
-    struct gw_table assembling;   /* as many as its provider has calls: perhaps thousands */
+    struct gw_change_wait change;  /* its registration */
+    struct calls_table assembling; /* as many as its provider has calls: perhaps thousands */
     struct gw_assembly *assemblies;
-    size_t assembled;           /* bytes of all of them */
-    uint16_t account;           /* its principal's */
-    struct gw_result_wait room; /* its stream is paused until workers have caught up */
+    size_t assembled;              /* bytes of all of them */
+    uint16_t account;              /* its principal's */
+    struct calls_result_wait room; /* its stream is paused until workers have caught up */
     struct peg__buf response;
 };
 
@@ -87,7 +87,7 @@ struct gw_answer_parts {
     Pegboard__V1__ServerData *const *server_data;
     size_t n_server_data;
 };
-peg_status gw_pack_answer(struct gw_calls *calls, const struct gw_answer_parts *parts,
+peg_status gw_pack_answer(struct calls_loop *calls, const struct gw_answer_parts *parts,
                           struct peg__buf *out, peg_str *ret_result, peg_error *reterr);
 
 #endif

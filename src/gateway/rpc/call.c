@@ -20,7 +20,7 @@ enum mode { CALL, STREAM, START, AWAIT, STOP };
 
 /* The state of an RPC, in its arena. */
 struct asked {
-    struct gw_caller caller; /* the first member */
+    struct calls_caller caller; /* the first member */
     struct grpc_call *call;
     enum mode mode;
     unsigned n_lost; /* outputs that the reader was too slow for */
@@ -29,9 +29,9 @@ struct asked {
 /* ---- answers ---- */
 
 /* What belongs to this caller goes before the response, which all callers share. */
-static void reply_result(struct asked *asked, const struct gw_outcome *outcome)
+static void reply_result(struct asked *asked, const struct calls_outcome *outcome)
 {
-    const struct gw_caller *caller = &asked->caller;
+    const struct calls_caller *caller = &asked->caller;
     char id[BUS_ID_TEXT];
     char own[BUS_ID_TEXT + 8];
     char head[sizeof(own) + 1 + WIRE_MAX_VARINT];
@@ -40,7 +40,7 @@ static void reply_result(struct asked *asked, const struct gw_outcome *outcome)
 
     bus_id_print(&caller->id, id);
     at = wire_put_bytes(own, PEGBOARD_V1_CALL_TOOL_RESPONSE_CALL_ID_FIELD, peg__str(id));
-    at = wire_put_number(at, PEGBOARD_V1_CALL_TOOL_RESPONSE_ATTACHED_FIELD, caller->is_joined);
+    at = wire_put_number(at, PEGBOARD_V1_CALL_TOOL_RESPONSE_ATTACHED_FIELD, caller->is_follower);
     n_own = (size_t)(at - own);
     at = head;
     if (asked->mode == STREAM)
@@ -51,13 +51,13 @@ static void reply_result(struct asked *asked, const struct gw_outcome *outcome)
                      outcome->blob, outcome->response);
 }
 
-static void on_call_ended(struct gw_caller *caller, const struct gw_outcome *outcome)
+static void on_call_ended(struct calls_caller *caller, const struct calls_outcome *outcome)
 {
     struct asked *asked = (struct asked *)caller;
 
-    if (asked->mode == STOP && outcome->outcome == GW_CANCELED)
+    if (asked->mode == STOP && outcome->kind == CALLS_KIND_CANCELED)
         grpc_call_reply(asked->call, peg__str(""));
-    else if (outcome->error != WIRE_OK)
+    else if (outcome->error != CALLS_OK)
         gw_fail_outcome(asked->call, outcome, &caller->id);
     else
         reply_result(asked, outcome);
@@ -90,30 +90,30 @@ static void send_started(struct asked *asked, const struct bus_id *id)
 }
 
 static void reply_started(struct asked *asked, const struct bus_id *id, int64_t deadline_ms,
-                          bool is_joined)
+                          bool is_follower)
 {
     char text[BUS_ID_TEXT];
     const Pegboard__V1__StartToolResponse response = {
         .base = PROTOBUF_C_MESSAGE_INIT(&pegboard__v1__start_tool_response__descriptor),
         .call_id = text,
-        .attached = is_joined,
+        .attached = is_follower,
         .deadline_unix_ms = deadline_ms,
     };
 
     bus_id_print(id, text);
-    gw_caller_detach(&asked->caller);
+    calls_caller_detach(&asked->caller);
     grpc_call_reply_message(asked->call, &response.base);
 }
 
-static void on_call_admitted(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
-                             bool is_joined)
+static void on_call_admitted(struct calls_caller *caller, const struct bus_id *id,
+                             int64_t deadline_ms, bool is_follower)
 {
     struct asked *asked = (struct asked *)caller;
 
     if (asked->mode == STREAM)
         send_started(asked, id);
     else if (asked->mode == START)
-        reply_started(asked, id, deadline_ms, is_joined);
+        reply_started(asked, id, deadline_ms, is_follower);
 }
 
 /* Reports once, when the stream takes more again, how much is missing. */
@@ -133,10 +133,10 @@ static bool send_lost(struct asked *asked)
     return true;
 }
 
-static void on_call_output(struct gw_caller *caller, peg_str output)
+static void on_call_output(struct calls_caller *caller, peg_str output)
 {
     struct asked *asked = (struct asked *)caller;
-    struct gw_calls *calls;
+    struct calls_loop *calls;
     char head[WIRE_MAX_VARINT + 1];
     char *at;
 
@@ -144,7 +144,7 @@ static void on_call_output(struct gw_caller *caller, peg_str output)
         asked->n_lost++;
         return;
     }
-    calls = (struct gw_calls *)grpc_call_state(asked->call);
+    calls = (struct calls_loop *)grpc_call_state(asked->call);
     at = wire_put_head(head, PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_OUTPUT_FIELD, output.len);
     peg__buf_clear(&calls->frame);
     peg__buf_add(&calls->frame, head, (size_t)(at - head));
@@ -153,12 +153,12 @@ static void on_call_output(struct gw_caller *caller, peg_str output)
         asked->n_lost++;
 }
 
-static const struct gw_caller_events call_events = {
+static const struct calls_caller_events call_events = {
     .on_admitted = on_call_admitted,
     .on_end = on_call_ended,
 };
 
-static const struct gw_caller_events stream_events = {
+static const struct calls_caller_events stream_events = {
     .on_admitted = on_call_admitted,
     .on_output = on_call_output,
     .on_end = on_call_ended,
@@ -168,7 +168,7 @@ static const struct gw_caller_events stream_events = {
 
 static const void *const asked_key = &asked_key;
 
-static struct asked *make_asked(struct grpc_call *call, struct gw_calls *calls, enum mode mode)
+static struct asked *make_asked(struct grpc_call *call, struct calls_loop *calls, enum mode mode)
 {
     struct asked *asked =
         (struct asked *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*asked));
@@ -291,7 +291,7 @@ static peg_status find_trace(struct grpc_call *call, const Pegboard__V1__CallToo
 }
 
 peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
-                        struct gw_calls *calls, peg_str *ret_packed)
+                        struct calls_loop *calls, peg_str *ret_packed)
 {
     static const unsigned fields[] = {PEGBOARD_V1_CALL_TRACEPARENT_FIELD,
                                       PEGBOARD_V1_CALL_TRACESTATE_FIELD,
@@ -331,11 +331,11 @@ peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequ
 static void start_call(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                        struct gw_node *node, enum mode mode)
 {
-    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
     char key[PEG_ID_HEX_TEXT] = "";
     peg_error error;
     struct asked *asked;
-    struct gw_ask what = {
+    struct calls_request what = {
         .toolset = peg__str(request->toolset),
         .tool = peg__str(request->tool),
         .payload = {(const char *)request->payload.data, request->payload.len},
@@ -370,7 +370,7 @@ static void start_call(struct grpc_call *call, const Pegboard__V1__CallToolReque
     }
     asked = status ? NULL : make_asked(call, calls, mode);
     if (asked)
-        gw_calls_start(calls, &what, &asked->caller);
+        calls_start(calls, &what, &asked->caller);
     else if (status)
         gw_fail_memory(call);
 }
@@ -415,7 +415,7 @@ static bool takes_timeout(struct grpc_call *call, int64_t timeout_ms)
     return false;
 }
 
-static int64_t wait_until(struct grpc_call *call, struct gw_calls *calls, int64_t timeout_ms)
+static int64_t wait_until(struct grpc_call *call, struct calls_loop *calls, int64_t timeout_ms)
 {
     const int64_t deadline_ns = grpc_call_deadline_ns(call);
     const int64_t wait_ms = timeout_ms ? timeout_ms : calls->options.call_timeout_ms;
@@ -427,7 +427,7 @@ static int64_t wait_until(struct grpc_call *call, struct gw_calls *calls, int64_
 void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRequest *request,
                          void *node)
 {
-    struct gw_calls *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
         parse_id(call, request->call_id, &id) && takes_timeout(call, request->timeout_ms)
@@ -437,14 +437,14 @@ void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRe
     if (!asked)
         return;
     asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, calls);
-    gw_calls_await(calls, &id, gw_call_principal(call)->name,
-                   wait_until(call, calls, request->timeout_ms), &asked->caller);
+    calls_await(calls, &id, gw_call_principal(call)->name,
+                wait_until(call, calls, request->timeout_ms), &asked->caller);
 }
 
 void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelToolRequest *request,
                           void *node)
 {
-    struct gw_calls *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
     struct bus_id id;
     struct asked *asked =
         parse_id(call, request->call_id, &id) ? make_asked(call, calls, STOP) : NULL;
@@ -452,7 +452,7 @@ void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelTool
     if (!asked)
         return;
     asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, calls);
-    gw_calls_cancel(calls, &id, gw_call_principal(call)->name, &asked->caller);
+    calls_cancel(calls, &id, gw_call_principal(call)->name, &asked->caller);
 }
 
 void gw_serve_call_on_end(struct grpc_call *call, void *node)
@@ -464,7 +464,7 @@ void gw_serve_call_on_end(struct grpc_call *call, void *node)
         return;
     /* A connection that broke says nothing about what its client wants. */
     if (grpc_call_ended_as(call)->code == GRPC_UNAVAILABLE)
-        gw_caller_lose(&asked->caller);
+        calls_caller_lose(&asked->caller);
     else
-        gw_caller_drop(&asked->caller);
+        calls_caller_drop(&asked->caller);
 }

@@ -42,7 +42,7 @@ ASSERT_SAME(PongRequest, toolset);
 
 static const struct gw_snapshot *snapshot_of(const struct grpc_call *call, void *node)
 {
-    return gw_node_calls(node, grpc_call_loop(call))->snapshot;
+    return gw_router_of(gw_node_calls(node, grpc_call_loop(call)))->snapshot;
 }
 
 /* An optional field of an answer: NULL if it is empty. */
@@ -301,29 +301,29 @@ static void emit_result(struct grpc_call *call, const void *message, void *node)
 
 /* The state of an RPC, in its arena. */
 struct compat_call {
-    struct gw_caller caller; /* the first member */
+    struct calls_caller caller; /* the first member */
     struct grpc_call *call;
-    struct gw_calls *calls;
+    struct calls_loop *calls;
     int64_t deadline_ns; /* of bus_now_ns(); 0: not admitted */
 };
 
-static void on_call_admitted(struct gw_caller *caller, const struct bus_id *id, int64_t deadline_ms,
-                             bool is_joined)
+static void on_call_admitted(struct calls_caller *caller, const struct bus_id *id,
+                             int64_t deadline_ms, bool is_follower)
 {
     struct compat_call *asked = (struct compat_call *)caller;
     struct bus *bus = asked->calls->bus;
 
     (void)id;
-    (void)is_joined;
+    (void)is_follower;
     asked->deadline_ns = bus_now_ns(bus) + (deadline_ms - bus_now_ms(bus)) * PEG_NS_PER_MS;
 }
 
 /* At its deadline the reference answers timeout, whether the tool runs or not. */
-static bool is_past_deadline(const struct compat_call *asked, const struct gw_outcome *outcome)
+static bool is_past_deadline(const struct compat_call *asked, const struct calls_outcome *outcome)
 {
     const int64_t rounding_ns = 2 * PEG_NS_PER_MS;
 
-    return outcome->outcome == GW_OUTCOME_UNKNOWN && asked->deadline_ns &&
+    return outcome->kind == CALLS_KIND_UNKNOWN && asked->deadline_ns &&
            bus_now_ns(asked->calls->bus) >= asked->deadline_ns - rounding_ns;
 }
 
@@ -359,7 +359,7 @@ static char *put_error_start(char *at, peg_str error)
 enum { HEAD_BYTES = BUS_ID_TEXT + sizeof(WIRE_ANY_VALUE_TYPE) + (size_t)8 * (1 + WIRE_MAX_VARINT) };
 
 /* Their answer is a head before the result, or the error, of ours. */
-static void reply_outcome(struct compat_call *asked, const struct gw_outcome *outcome)
+static void reply_outcome(struct compat_call *asked, const struct calls_outcome *outcome)
 {
     const peg_str error =
         wire_find_bytes(outcome->response, PEGBOARD_V1_CALL_TOOL_RESPONSE_ERROR_FIELD);
@@ -383,21 +383,21 @@ static void reply_outcome(struct compat_call *asked, const struct gw_outcome *ou
                      outcome->blob, rest);
 }
 
-static void on_call_ended(struct gw_caller *caller, const struct gw_outcome *outcome)
+static void on_call_ended(struct calls_caller *caller, const struct calls_outcome *outcome)
 {
     struct compat_call *asked = (struct compat_call *)caller;
-    struct gw_outcome reported = *outcome;
+    struct calls_outcome reported = *outcome;
 
     if (is_past_deadline(asked, outcome))
-        reported.error = WIRE_TIMEOUT;
-    if (reported.error != WIRE_OK)
+        reported.error = CALLS_TIMEOUT;
+    if (reported.error != CALLS_OK)
         gw_fail_outcome(asked->call, &reported, &caller->id);
     else
         reply_outcome(asked, outcome);
 }
 
-static const struct gw_caller_events call_events = {.on_admitted = on_call_admitted,
-                                                    .on_end = on_call_ended};
+static const struct calls_caller_events call_events = {.on_admitted = on_call_admitted,
+                                                       .on_end = on_call_ended};
 
 static void call_tool(struct grpc_call *call, const void *message, void *node)
 {
@@ -406,7 +406,7 @@ static void call_tool(struct grpc_call *call, const void *message, void *node)
     struct peg__arena *arena = grpc_call_arena(call);
     struct compat_call *asked = peg__arena_alloc_zero(arena, sizeof(*asked));
     peg_str payload = {"", 0}; /* one that is missing is {}, as in our own registry */
-    struct gw_ask ask;
+    struct calls_request ask;
     peg_error error;
 
     if (!check_length(call, request->toolset, "toolset") ||
@@ -424,15 +424,15 @@ static void call_tool(struct grpc_call *call, const void *message, void *node)
     asked->call = call;
     asked->calls = gw_node_calls(node, grpc_call_loop(call));
     grpc_call_set_state(call, asked);
-    ask = (struct gw_ask){.toolset = peg__str(request->toolset),
-                          .tool = peg__str(request->tool),
-                          .payload = payload,
-                          .principal = gw_call_principal(call)->name,
-                          .deadline_ns = grpc_call_deadline_ns(call)};
+    ask = (struct calls_request){.toolset = peg__str(request->toolset),
+                                 .tool = peg__str(request->tool),
+                                 .payload = payload,
+                                 .principal = gw_call_principal(call)->name,
+                                 .deadline_ns = grpc_call_deadline_ns(call)};
     /* Theirs has no fields for trace context. Without memory, and one that is too long, it is left
      * out: their callers do not know that it is sent. */
     (void)gw_pack_rest(call, &nothing, asked->calls, &ask.packed);
-    gw_calls_start(asked->calls, &ask, &asked->caller);
+    calls_start(asked->calls, &ask, &asked->caller);
 }
 
 static void on_call_end(struct grpc_call *call, void *node)
@@ -441,7 +441,7 @@ static void on_call_end(struct grpc_call *call, void *node)
 
     (void)node;
     if (asked)
-        gw_caller_drop(&asked->caller);
+        calls_caller_drop(&asked->caller);
 }
 
 /* ---- the tables ---- */

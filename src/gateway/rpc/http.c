@@ -35,11 +35,11 @@ static void answer_health(const struct gw_node *node, struct net_http1_answer *a
 static void answer_ready(const struct gw_node *node, struct net_http1_answer *answer)
 {
     const unsigned here = number_here(node);
-    const struct gw_calls *calls = here < node->n_loops ? node->calls[here] : NULL;
+    const struct calls_loop *calls = here < node->n_loops ? node->calls[here] : NULL;
 
     if (atomic_load(&node->is_draining))
         answer_with(answer, 503, "draining\n");
-    else if (!calls || !calls->snapshot)
+    else if (!calls || !gw_router_of(calls)->snapshot)
         answer_with(answer, 503, "starting\n");
     else
         answer_with(answer, 200, "ready\n");

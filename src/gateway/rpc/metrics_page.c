@@ -215,11 +215,11 @@ static void read_next_toolsets(struct net_later *later)
 static void on_make(struct net_message *message)
 {
     struct gw_metrics_page *page = peg__container_of(message, struct gw_metrics_page, make);
-    const struct gw_calls *calls = page->node->calls[0];
+    const struct calls_loop *calls = page->node->calls[0];
 
     if (page->is_stopped)
         return;
-    page->snapshot = gw_snapshot_ref(calls ? calls->snapshot : NULL);
+    page->snapshot = gw_snapshot_ref(calls ? gw_router_of(calls)->snapshot : NULL);
     page->n_looked_at = 0;
     page->toolsets =
         peg__alloc((page->snapshot ? page->snapshot->n : 0) * sizeof(*page->toolsets) + 1);

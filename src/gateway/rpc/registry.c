@@ -20,15 +20,16 @@
 static void serve_get(struct grpc_call *call, const Pegboard__V1__GetToolsetRequest *request,
                       void *node)
 {
-    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
     struct peg__arena *arena = grpc_call_arena(call);
     Pegboard__V1__GetToolsetResponse response = PEGBOARD__V1__GET_TOOLSET_RESPONSE__INIT;
-    const struct gw_toolset *toolset = gw_find_toolset(call, request->name, calls->snapshot);
+    const struct gw_toolset *toolset =
+        gw_find_toolset(call, request->name, gw_router_of(calls)->snapshot);
 
     if (!toolset)
         return;
     gw_report_epoch(call, calls);
-    response.toolset = gw_info_toolset(toolset, calls->presence, arena);
+    response.toolset = gw_info_toolset(toolset, gw_router_of(calls)->presence, arena);
     response.n_tools = toolset->n_tools;
     response.tools = gw_info_tools(toolset, arena);
     response.stream_id = gw_info_stream_id(toolset->name, arena);
@@ -99,14 +100,14 @@ static bool is_toolset_healthy(void *presence, peg_str toolset)
 static void serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *request,
                          void *node)
 {
-    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
     struct peg__arena *arena = grpc_call_arena(call);
     const struct gw_search_query query = {.text = peg__str(request->query),
                                           .tags = request->tags,
                                           .n_tags = request->n_tags,
                                           .limit = gw_size_or_default(request->limit),
                                           .is_healthy = is_toolset_healthy,
-                                          .user = calls->presence};
+                                          .user = gw_router_of(calls)->presence};
     Pegboard__V1__SearchResponse response = PEGBOARD__V1__SEARCH_RESPONSE__INIT;
     struct gw_search_result result;
     peg_error error;
@@ -115,8 +116,8 @@ static void serve_search(struct grpc_call *call, const Pegboard__V1__SearchReque
         gw_fail_because(call, &error);
         return;
     }
-    if (gw_search(calls->snapshot, &query, arena, &result, &error) ||
-        !fill_hits(&result, calls->presence, arena, &response))
+    if (gw_search(gw_router_of(calls)->snapshot, &query, arena, &result, &error) ||
+        !fill_hits(&result, gw_router_of(calls)->presence, arena, &response))
         gw_fail_memory(call);
     else
         grpc_call_reply_message(call, &response.base);
@@ -142,7 +143,7 @@ enum {
 struct page {
     struct net_fair_job turn; /* first */
     struct grpc_call *call;
-    struct gw_calls *calls;
+    struct calls_loop *calls;
     const Pegboard__V1__ListToolsetsRequest *request; /* lives as long as the call */
     struct gw_snapshot *snapshot;                     /* a reference while toolsets are walked */
     size_t first;                                     /* place of the first behind the token */
@@ -191,7 +192,8 @@ static bool fill_page(const struct page *page, Pegboard__V1__ListToolsetsRespons
     if (!response->toolsets)
         return false;
     for (; n < page->n_found && n < page->max && bytes <= PEG_LIMIT_GATEWAY_PAGE_BYTES; n++) {
-        response->toolsets[n] = gw_info_toolset(page->found[n], page->calls->presence, arena);
+        response->toolsets[n] =
+            gw_info_toolset(page->found[n], gw_router_of(page->calls)->presence, arena);
         if (!response->toolsets[n])
             return false;
         bytes += entry_bytes(page->found[n]);
@@ -216,7 +218,7 @@ static void answer_page(const struct page *page)
 
 static void take_all(struct page *page)
 {
-    const struct gw_snapshot *snapshot = page->calls->snapshot;
+    const struct gw_snapshot *snapshot = gw_router_of(page->calls)->snapshot;
     const size_t n = snapshot->n - page->first;
 
     page->found = snapshot->toolsets + page->first;
@@ -255,7 +257,7 @@ static void start_walk(struct page *page)
         return;
     }
     page->found = page->own;
-    page->snapshot = gw_snapshot_ref(page->calls->snapshot);
+    page->snapshot = gw_snapshot_ref(gw_router_of(page->calls)->snapshot);
     page->turn.fn = walk_toolsets;
     grpc_call_set_state(page->call, page);
     walk_toolsets(&page->turn);
@@ -264,7 +266,7 @@ static void start_walk(struct page *page)
 static void serve_list(struct grpc_call *call, const Pegboard__V1__ListToolsetsRequest *request,
                        void *node)
 {
-    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
     struct page *page;
     peg_error error;
 
@@ -282,9 +284,9 @@ static void serve_list(struct grpc_call *call, const Pegboard__V1__ListToolsetsR
     page->calls = calls;
     page->request = request;
     page->max = gw_size_or_default(request->page_size);
-    if (page->max > calls->snapshot->n)
-        page->max = calls->snapshot->n;
-    page->first = gw_snapshot_behind(calls->snapshot, peg__str(request->page_token));
+    if (page->max > gw_router_of(calls)->snapshot->n)
+        page->max = gw_router_of(calls)->snapshot->n;
+    page->first = gw_snapshot_behind(gw_router_of(calls)->snapshot, peg__str(request->page_token));
     if (request->n_tags) {
         start_walk(page);
         return;
@@ -393,7 +395,7 @@ static bool can_be_direct(const struct gw_node *node)
 static void serve_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
                            void *node)
 {
-    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
     struct asked *asked;
 
     if (request->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT && !can_be_direct(node)) {
@@ -407,9 +409,10 @@ static void serve_register(struct grpc_call *call, const Pegboard__V1__RegisterR
         return;
     asked->wait.fn = on_registered;
     asked->event = GW_EVENT_REGISTER;
-    gw_catalog_offer(asked->node->catalog, calls->loop, request, gw_call_principal(call)->name,
-                     gw_presence_health(calls->presence, peg__str(request->name)).n_providers > 0,
-                     &asked->wait);
+    gw_catalog_offer(
+        asked->node->catalog, calls->loop, request, gw_call_principal(call)->name,
+        gw_presence_health(gw_router_of(calls)->presence, peg__str(request->name)).n_providers > 0,
+        &asked->wait);
 }
 
 /* ---- Unregister ---- */
@@ -466,13 +469,13 @@ void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_no
 /* ---- Pong ---- */
 
 /* The provider whose ping it answers: a ping's id is "<incarnation>/<number>". */
-static const struct gw_provider_entry *find_provider(struct gw_calls *calls,
+static const struct gw_provider_entry *find_provider(struct calls_loop *calls,
                                                      const Pegboard__V1__PongRequest *request)
 {
     const peg_str incarnation = {request->ping_id, strcspn(request->ping_id, "/")};
     size_t n;
     struct gw_provider_entry *entries =
-        gw_presence_providers(calls->presence, peg__str(request->toolset), &n);
+        gw_presence_providers(gw_router_of(calls)->presence, peg__str(request->toolset), &n);
 
     for (size_t i = 0; i < n; i++) {
         if (peg__str_eq(peg__str(entries[i].incarnation), incarnation))
@@ -481,7 +484,7 @@ static const struct gw_provider_entry *find_provider(struct gw_calls *calls,
     return NULL;
 }
 
-static void forward_pong(struct gw_calls *calls, const struct gw_provider_entry *entry)
+static void forward_pong(struct calls_loop *calls, const struct gw_provider_entry *entry)
 {
     struct bus_message message = {.kind = BUS_PONG, .from = calls->bus->self};
     const struct bus_address to = entry->address;
@@ -493,9 +496,11 @@ static void forward_pong(struct gw_calls *calls, const struct gw_provider_entry 
 /* Old providers end when it fails, so it is always answered. */
 void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node)
 {
-    struct gw_calls *calls = gw_node_calls(node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
     const struct gw_toolset *toolset =
-        calls->snapshot ? gw_snapshot_find(calls->snapshot, peg__str(request->toolset)) : NULL;
+        gw_router_of(calls)->snapshot
+            ? gw_snapshot_find(gw_router_of(calls)->snapshot, peg__str(request->toolset))
+            : NULL;
     const struct gw_provider_entry *entry = NULL;
 
     if (toolset && peg__str_eq(toolset->owner, gw_call_principal(call)->name))
@@ -508,16 +513,16 @@ void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *requ
 /* ---- EmitToolResult: a result from a provider that cannot send it on its stream ---- */
 
 struct emitting {
-    struct gw_emit emit; /* the first member */
+    struct calls_emission emit; /* the first member */
     struct grpc_call *call;
 };
 
-static void on_emitted(struct gw_emit *emit, enum wire_error error, const char *words)
+static void on_emitted(struct calls_emission *emit, enum calls_error error, const char *words)
 {
     struct emitting *emitting = (struct emitting *)emit;
 
     if (error)
-        gw_fail(emitting->call, error, peg__str(words));
+        gw_fail(emitting->call, gw_error_of_call(error), peg__str(words));
     else
         grpc_call_reply(emitting->call, peg__str(""));
 }
@@ -534,7 +539,7 @@ static void fail_packing(struct grpc_call *call, const peg_error *error)
 void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultRequest *request,
                    void *node)
 {
-    struct gw_calls *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
+    struct calls_loop *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
     struct emitting *emitting =
         (struct emitting *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*emitting));
     struct peg__buf response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES);
@@ -545,7 +550,7 @@ void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultReq
         .n_server_data = request->n_server_data,
     };
     struct bus_id id;
-    struct gw_emitted emitted = {
+    struct calls_emitted emitted = {
         .id = &id,
         .attempt = request->attempt,
         .principal = gw_call_principal(call)->name,
@@ -566,7 +571,7 @@ void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultReq
         emitting->call = call;
         emitting->emit.fn = on_emitted;
         grpc_call_set_state(call, emitting);
-        gw_calls_emit(calls, &emitted, &emitting->emit);
+        calls_emit(calls, &emitted, &emitting->emit);
     }
     peg__buf_free(&response);
 }
@@ -577,7 +582,7 @@ void gw_serve_emit_on_end(struct grpc_call *call, void *node)
 
     (void)node;
     if (emitting)
-        gw_emit_forget(&emitting->emit);
+        calls_emission_forget(&emitting->emit);
 }
 
 /* ---- the table ---- */

@@ -22,11 +22,13 @@
 /* ---- answer.c: failures ---- */
 
 void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message);
+/* The registry's error for one of calls/. */
+enum wire_error gw_error_of_call(enum calls_error error);
 /* Answers with the error of a check or of the catalog. */
 void gw_fail_because(struct grpc_call *call, const peg_error *error);
 void gw_fail_memory(struct grpc_call *call);
 /* Answers with an outcome that is not the tool's own: its error is set. `id` may be NULL. */
-void gw_fail_outcome(struct grpc_call *call, const struct gw_outcome *outcome,
+void gw_fail_outcome(struct grpc_call *call, const struct calls_outcome *outcome,
                      const struct bus_id *id);
 /* Answers a call that has ended: `rest`, which may be a part of `blob`, behind `head`. */
 void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str head,
@@ -38,9 +40,9 @@ void gw_describe(struct grpc_call *call, struct grpc_status *status);
 void gw_report_refused(struct gw_event_log *log, const struct grpc_call *call,
                        enum wire_error error, peg_str toolset);
 /* Before anything is answered. */
-void gw_report_epoch(struct grpc_call *call, const struct gw_calls *calls);
+void gw_report_epoch(struct grpc_call *call, const struct calls_loop *calls);
 /* Was this call asked for before, of registers that may have been others? */
-bool gw_was_asked_elsewhere(struct grpc_call *call, const struct gw_calls *calls);
+bool gw_was_asked_elsewhere(struct grpc_call *call, const struct calls_loop *calls);
 
 /* ---- answer.c: toolsets as messages, in the arena or borrowed from the toolset. NULL: no memory
  */
@@ -92,7 +94,7 @@ void gw_serve_call_on_end(struct grpc_call *call, void *node);
 /* Packs meta, metadata and trace context, which may be in the metadata of the RPC, as fields of
  * pegboard.v1.Call, into calls->frame. PEG_ENOMEM; PEG_ELIMIT: PEG_LIMIT_GATEWAY_METADATA_BYTES. */
 peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
-                        struct gw_calls *calls, peg_str *ret_packed);
+                        struct calls_loop *calls, peg_str *ret_packed);
 
 /* ---- attach.c ---- */
 
@@ -104,9 +106,9 @@ void gw_serve_attach_on_end(struct grpc_call *call, void *node);
 /* Asks every provider of a loop that no call waits for to attach elsewhere, once. If it is urgent,
  * also those that only calls of other nodes wait for, which are sent back: other nodes might go on
  * sending for ever. On that loop. */
-void gw_serve_attach_drain(struct gw_calls *calls, bool is_urgent);
+void gw_serve_attach_drain(struct calls_loop *calls, bool is_urgent);
 /* Ends their streams. */
-void gw_serve_attach_close(struct gw_calls *calls);
+void gw_serve_attach_close(struct calls_loop *calls);
 
 /* ---- registry.c ---- */
 
@@ -126,7 +128,7 @@ void gw_serve_emit_on_end(struct grpc_call *call, void *node);
  * queue is bounded. ---- */
 
 struct gw_watches;
-peg_status gw_watches_new(struct gw_calls *calls, struct gw_watches **ret_watches,
+peg_status gw_watches_new(struct calls_loop *calls, struct gw_watches **ret_watches,
                           peg_error *reterr);
 struct gw_watches *gw_watches_free(struct gw_watches *watches);
 /* The loop has a new snapshot; its first one too. `watches` may be NULL. */

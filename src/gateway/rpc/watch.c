@@ -16,8 +16,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "calls/call.h"
 #include "gateway/access/access.h"
-#include "gateway/calls/call.h"
 #include "grpc/message.h"
 
 typedef Pegboard__V1__WatchResponse__Kind kind_t;
@@ -57,7 +57,7 @@ struct watcher {
 };
 
 struct gw_watches {
-    struct gw_calls *calls;
+    struct calls_loop *calls;
     struct watcher *first;
     size_t n;
     struct gw_snapshot *snapshot; /* the one that the watchers know of */
@@ -163,7 +163,8 @@ static bool pack_watch(struct gw_watches *watches, kind_t kind, const struct gw_
         name_only.name = gw_text(toolset->name);
         response.toolset = &name_only;
     } else if (toolset) {
-        response.toolset = gw_info_toolset(toolset, watches->calls->presence, &watches->scratch);
+        response.toolset =
+            gw_info_toolset(toolset, gw_router_of(watches->calls)->presence, &watches->scratch);
     }
     peg__buf_clear(&watches->packed);
     if (response.toolset || !toolset) {
@@ -368,15 +369,15 @@ static void begin_watch(struct gw_watches *watches, struct grpc_call *call, uint
 
 static struct gw_watches *watches_of(const struct gw_node *node, const struct net_loop *loop)
 {
-    return node->watches[gw_node_calls(node, loop)->number];
+    return node->watches[gw_router_of(gw_node_calls(node, loop))->number];
 }
 
 void gw_serve_watch(struct grpc_call *call, const Pegboard__V1__WatchRequest *request, void *node)
 {
     struct gw_watches *watches = watches_of(node, grpc_call_loop(call));
     const peg_str principal = gw_call_principal(call)->name;
-    const uint16_t quota_key = gw_calls_quota_key(watches->calls, principal);
-    const char *reason = gw_quota_reject_watch(watches->calls, quota_key);
+    const uint16_t quota_key = calls_quota_key(watches->calls, principal);
+    const char *reason = calls_quota_reject_watch(watches->calls, quota_key);
     peg_error error;
 
     if (gw_check_tags(request->n_tags, &error))
@@ -489,7 +490,7 @@ void gw_watches_on_health(struct gw_watches *watches, peg_str toolset)
 
 /* ---- its life ---- */
 
-peg_status gw_watches_new(struct gw_calls *calls, struct gw_watches **ret_watches,
+peg_status gw_watches_new(struct calls_loop *calls, struct gw_watches **ret_watches,
                           peg_error *reterr)
 {
     struct gw_watches *watches = peg__alloc_zero(1, sizeof(*watches));

@@ -36,7 +36,7 @@ struct gw_latency_meter {
 
 /* 816 bytes, of each toolset that was called on a loop. */
 struct gw_toolset_meter {
-    counter outcomes[GW_N_OUTCOMES];
+    counter outcomes[CALLS_N_KINDS];
     counter admitted;
     counter ended;
     _Atomic int64_t queued;
@@ -62,13 +62,13 @@ struct gw_metrics {
     struct loop_meters loops[];
 };
 
-const char *gw_outcome_kind_name(enum gw_outcome_kind outcome)
+const char *gw_outcome_kind_name(enum calls_outcome_kind outcome)
 {
-    static const char *const names[GW_N_OUTCOMES] = {
+    static const char *const names[CALLS_N_KINDS] = {
         "result", "error", "timeout", "canceled", "outcome_unknown", "refused",
     };
 
-    return (unsigned)outcome < GW_N_OUTCOMES ? names[outcome] : "unknown";
+    return (unsigned)outcome < CALLS_N_KINDS ? names[outcome] : "unknown";
 }
 
 static uint64_t load_counter(const counter *from)
@@ -284,10 +284,10 @@ void gw_meter_admitted(struct gw_toolset_meter *meter)
         add_to(&meter->admitted, 1);
 }
 
-void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome_kind outcome,
+void gw_meter_ended(struct gw_toolset_meter *meter, enum calls_outcome_kind outcome,
                     int64_t latency_ns)
 {
-    if (!meter || (unsigned)outcome >= GW_N_OUTCOMES)
+    if (!meter || (unsigned)outcome >= CALLS_N_KINDS)
         return;
     add_to(&meter->ended, 1);
     add_to(&meter->outcomes[outcome], 1);
@@ -297,7 +297,7 @@ void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome_kind outcome
 void gw_meter_refused(struct gw_toolset_meter *meter)
 {
     if (meter)
-        add_to(&meter->outcomes[GW_REFUSED], 1);
+        add_to(&meter->outcomes[CALLS_KIND_REFUSED], 1);
 }
 
 void gw_meter_queued(struct gw_toolset_meter *meter, int by)
@@ -320,7 +320,7 @@ void gw_meter_late_result(struct gw_toolset_meter *meter)
 /* What callers asked for, whether it was taken or not. */
 static uint64_t count_asked(const struct gw_toolset_meter *meter)
 {
-    return load_counter(&meter->admitted) + load_counter(&meter->outcomes[GW_REFUSED]);
+    return load_counter(&meter->admitted) + load_counter(&meter->outcomes[CALLS_KIND_REFUSED]);
 }
 
 static double rate_of(const struct gw_metrics *metrics, const struct gw_toolset_meter *meter)
@@ -351,7 +351,7 @@ static void add_meter(const struct gw_metrics *metrics, const struct gw_toolset_
     const uint64_t ended = load_counter(&meter->ended);
     const uint64_t admitted = load_counter(&meter->admitted);
 
-    for (int i = 0; i < GW_N_OUTCOMES; i++)
+    for (int i = 0; i < CALLS_N_KINDS; i++)
         totals->outcomes[i] += load_counter(&meter->outcomes[i]);
     for (int i = 0; i < GW_BUCKETS; i++)
         totals->buckets[i] += load_counter(&meter->latency.buckets[i]);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "calls/outcome.h"
 #include "pegboard/common.h"
 
 /*
@@ -40,17 +41,8 @@ double gw_latency_quantile_ms(const struct gw_latencies *latencies, double part)
  * registered has no line of its own, so that callers cannot make any.
  */
 
-enum gw_outcome_kind {
-    GW_RESULT,
-    GW_ERROR,
-    GW_TIMEOUT,
-    GW_CANCELED,
-    GW_OUTCOME_UNKNOWN,
-    GW_REFUSED, /* never admitted */
-    GW_N_OUTCOMES,
-};
 /* "result", "outcome_unknown"; static. */
-const char *gw_outcome_kind_name(enum gw_outcome_kind outcome);
+const char *gw_outcome_kind_name(enum calls_outcome_kind outcome);
 
 struct gw_metrics;       /* of a node; any thread may read it */
 struct gw_toolset_meter; /* of one toolset on one loop */
@@ -64,7 +56,7 @@ struct gw_metrics *gw_metrics_free(struct gw_metrics *metrics);
 struct gw_toolset_meter *gw_metrics_meter(struct gw_metrics *metrics, unsigned loop,
                                           peg_str toolset);
 void gw_meter_admitted(struct gw_toolset_meter *meter);
-void gw_meter_ended(struct gw_toolset_meter *meter, enum gw_outcome_kind outcome,
+void gw_meter_ended(struct gw_toolset_meter *meter, enum calls_outcome_kind outcome,
                     int64_t latency_ns);
 void gw_meter_refused(struct gw_toolset_meter *meter);
 void gw_meter_queued(struct gw_toolset_meter *meter, int by);
@@ -73,7 +65,7 @@ void gw_meter_late_result(struct gw_toolset_meter *meter);
 /* ---- reading: any thread; sums over all loops, each counter by itself ---- */
 
 struct gw_totals {
-    uint64_t outcomes[GW_N_OUTCOMES];
+    uint64_t outcomes[CALLS_N_KINDS];
     uint64_t admitted;
     int64_t in_flight;
     int64_t queued;

@@ -32,7 +32,7 @@ enum {
     NODE_BYTES = 64 << 10,
     TOOLSETS_BYTES = PEG_LIMIT_HTTP1_ANSWER_BYTES - 2 * NODE_BYTES,
     /* Of a toolset: lines, and what the longest takes without the name. */
-    LINES = 7 + GW_N_OUTCOMES,
+    LINES = 7 + CALLS_N_KINDS,
     LINE_BYTES = 80,
     HISTOGRAM_LINES = GW_BUCKETS + 2,
     HISTOGRAM_LINE_BYTES = 96,
@@ -195,14 +195,14 @@ static void put_providers(struct text *t)
 static void put_calls(struct text *t)
 {
     static const char name[] = "pegboard_calls_total";
-    char more[GW_N_OUTCOMES][48];
+    char more[CALLS_N_KINDS][48];
 
-    for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++)
+    for (int outcome = 0; outcome < CALLS_N_KINDS; outcome++)
         snprintf(more[outcome], sizeof(more[outcome]), ",outcome=\"%s\"",
-                 gw_outcome_kind_name((enum gw_outcome_kind)outcome));
+                 gw_outcome_kind_name((enum calls_outcome_kind)outcome));
     put_family(t->out, name, "counter", "Calls of the toolset by how they ended, on this node.");
     for (size_t i = 0; i < t->n_shown; i++) {
-        for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++) {
+        for (int outcome = 0; outcome < CALLS_N_KINDS; outcome++) {
             put_start(t->out, name, t->shown[i]->name, more[outcome]);
             put_metric_value(t->out, t->totals[i].outcomes[outcome]);
         }
@@ -372,9 +372,9 @@ static void put_totals(const struct text *t, struct gw_metrics *metrics)
     gw_metrics_total(metrics, &all);
     put_family(t->out, "pegboard_node_calls_total", "counter",
                "Calls of all toolsets by how they ended, those that are gone too.");
-    for (int outcome = 0; outcome < GW_N_OUTCOMES; outcome++) {
+    for (int outcome = 0; outcome < CALLS_N_KINDS; outcome++) {
         peg__buf_printf(t->out, "pegboard_node_calls_total{outcome=\"%s\"} ",
-                        gw_outcome_kind_name((enum gw_outcome_kind)outcome));
+                        gw_outcome_kind_name((enum calls_outcome_kind)outcome));
         put_metric_value(t->out, all.outcomes[outcome]);
     }
     put_counter(t->out, "pegboard_node_late_results_total",

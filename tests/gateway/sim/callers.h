@@ -2,9 +2,9 @@
 #ifndef PEG_TESTS_GATEWAY_SIM_CALLERS_H
 #define PEG_TESTS_GATEWAY_SIM_CALLERS_H
 
-/* Who calls: once, at some desk, with or without an identity that others may have, too. Some give
+/* Who calls: once, at some loop, with or without an identity that others may have, too. Some give
  * up, some start a call and do not wait, some wait for a call by its id or ask to stop it; some
- * lose their connection and ask again at another desk. */
+ * lose their connection and ask again at another loop. */
 
 #include "nodes.h"
 
@@ -13,7 +13,7 @@ enum { A_CALLERS = 32, A_IDENTITIES = 4 };
 enum a_kind { A_CALL, A_START, A_AWAIT, A_STOP };
 
 struct a_caller {
-    struct gw_caller caller; /* first */
+    struct calls_caller caller; /* first */
     struct net_timer begin;
     struct net_timer leave;
     bool was_deferred;
@@ -28,12 +28,12 @@ struct a_caller {
     int64_t returns_after_ns; /* having lost its connection; 0: never */
     int64_t deadline_ns;      /* of the world, when it has begun */
     bool has_begun;
-    bool found_started; /* somebody had started what it asks for before it asked */
-    bool is_over;       /* told, or gone */
-    bool has_id;        /* it was admitted */
-    unsigned n_told;    /* answers of any kind */
-    enum gw_outcome_kind outcome;
-    enum wire_error error;
+    bool found_started;  /* somebody had started what it asks for before it asked */
+    bool is_over;        /* told, or gone */
+    bool has_id;         /* it was admitted */
+    unsigned n_notified; /* answers of any kind */
+    enum calls_outcome_kind outcome;
+    enum calls_error error;
 };
 
 static struct {
@@ -46,7 +46,7 @@ static struct {
 
 /* What became of them, over all runs. */
 static struct {
-    uint64_t outcomes[GW_N_OUTCOMES];
+    uint64_t outcomes[CALLS_N_KINDS];
     uint64_t joined;
     uint64_t lost; /* with their node */
     uint64_t left; /* by themselves */
@@ -66,32 +66,33 @@ static void a_be_over(struct a_caller *caller)
 
 /* ---- what a caller hears ------------------------------------------------------------------- */
 
-static void a_on_admitted(struct gw_caller *gw_caller, const struct bus_id *id, int64_t deadline_ms,
-                          bool is_joined)
+static void a_on_admitted(struct calls_caller *calls_caller, const struct bus_id *id,
+                          int64_t deadline_ms, bool is_follower)
 {
-    struct a_caller *caller = (struct a_caller *)gw_caller;
+    struct a_caller *caller = (struct a_caller *)calls_caller;
 
     (void)deadline_ms;
-    h_say("%s: caller %u %s", h_id(id), caller->number, is_joined ? "joins" : "is admitted");
+    h_say("%s: caller %u %s", h_id(id), caller->number, is_follower ? "joins" : "is admitted");
     caller->has_id = true;
-    a_count.joined += is_joined;
+    a_count.joined += is_follower;
     a.ids[caller->identity] = *id;
     a.has_id[caller->identity] = true;
     if (caller->kind == A_START) {
         a_be_over(caller);
-        gw_caller_detach(gw_caller);
+        calls_caller_detach(calls_caller);
     }
 }
 
 /* Refused: nobody started it, if it is said so. One who joined only stops waiting, and what another
  * has started is no less started for it. */
-static void a_on_refused(struct a_caller *caller, const struct gw_outcome *terminal)
+static void a_on_refused(struct a_caller *caller, const struct calls_outcome *outcome)
 {
-    h_say("caller %u is refused: %s%s", caller->number, wire_error_name(terminal->error),
-          terminal->was_started ? ", and may have been started" : "");
-    if (terminal->was_started)
+    h_say("caller %u is refused: %s%s", caller->number,
+          wire_error_name(gw_error_of_call(outcome->error)),
+          outcome->was_started ? ", and may have been started" : "");
+    if (outcome->was_started)
         return;
-    if (caller->has_id && !caller->caller.is_joined)
+    if (caller->has_id && !caller->caller.is_follower)
         h_refused(&caller->caller.id);
     else if (caller->found_started && !h.has_lost_registers)
         h_break("unstarted", "caller %u was told that its call was not started, and it was",
@@ -106,39 +107,41 @@ static void a_forget_registers(const struct a_caller *caller)
     bus_forget(caller->node->buses[caller->loop], &key, PEG_LIMIT_GATEWAY_ATTEMPTS);
 }
 
-static void a_on_end(struct gw_caller *gw_caller, const struct gw_outcome *terminal)
+static void a_on_end(struct calls_caller *calls_caller, const struct calls_outcome *outcome)
 {
-    struct a_caller *caller = (struct a_caller *)gw_caller;
+    struct a_caller *caller = (struct a_caller *)calls_caller;
 
     if (h.plant == H_TELLS_NOBODY && caller->number == 1)
         return;
-    a_count.outcomes[terminal->outcome]++;
-    if (caller->n_told++ || caller->is_over) {
+    a_count.outcomes[outcome->kind]++;
+    if (caller->n_notified++ || caller->is_over) {
         h_break("once", "caller %u was told twice", caller->number);
         return;
     }
-    caller->outcome = terminal->outcome;
-    caller->error = terminal->error;
+    caller->outcome = outcome->kind;
+    caller->error = outcome->error;
     a_be_over(caller);
-    if (terminal->outcome == GW_REFUSED)
-        a_on_refused(caller, terminal);
+    if (outcome->kind == CALLS_KIND_REFUSED)
+        a_on_refused(caller, outcome);
     else if (caller->kind != A_STOP)
-        h_told(&gw_caller->id, terminal);
-    if (terminal->outcome == GW_OUTCOME_UNKNOWN && gw_caller->id.len == 16)
-        h_canceled(&gw_caller->id);
-    if (h.plant == H_FORGETS_ENDED && gw_caller->id.len == 32)
+        h_told(&calls_caller->id, outcome);
+    if (outcome->kind == CALLS_KIND_UNKNOWN && calls_caller->id.len == 16)
+        h_canceled(&calls_caller->id);
+    if (h.plant == H_FORGETS_ENDED && calls_caller->id.len == 32)
         a_forget_registers(caller);
 }
 
-static const struct gw_caller_events a_events = {.on_admitted = a_on_admitted, .on_end = a_on_end};
+static const struct calls_caller_events a_events = {.on_admitted = a_on_admitted,
+                                                    .on_end = a_on_end};
 
 /* ---- what a caller does -------------------------------------------------------------------- */
 
-static void a_call(struct a_caller *caller, struct gw_calls *desk)
+static void a_call(struct a_caller *caller, struct calls_loop *calls)
 {
-    const bool is_well = gw_presence_health(desk->presence, peg__str("tools")).state == GW_HEALTHY;
+    const bool is_well =
+        gw_presence_health(gw_router_of(calls)->presence, peg__str("tools")).state == GW_HEALTHY;
     char run_id[16];
-    struct gw_ask ask = {
+    struct calls_request request = {
         .toolset = PEG_LIT("tools"),
         .tool = peg__str(caller->is_idempotent ? "again" : "do"),
         .principal = PEG_LIT("local"),
@@ -148,20 +151,20 @@ static void a_call(struct a_caller *caller, struct gw_calls *desk)
 
     snprintf(run_id, sizeof(run_id), "run-%u", caller->identity);
     if (caller->identity) {
-        ask.run_id = peg__str(run_id);
-        ask.tool_call_id = peg__str("call");
+        request.run_id = peg__str(run_id);
+        request.tool_call_id = peg__str("call");
     }
-    h_say("caller %u calls \"%s\" at %llx.%u as %s within %lld ms", caller->number, ask.tool.ptr,
-          (unsigned long long)caller->node->id, caller->loop, caller->identity ? run_id : "nobody",
-          (long long)caller->timeout_ms);
+    h_say("caller %u calls \"%s\" at %llx.%u as %s within %lld ms", caller->number,
+          request.tool.ptr, (unsigned long long)caller->node->id, caller->loop,
+          caller->identity ? run_id : "nobody", (long long)caller->timeout_ms);
     if (is_well || h.plant != H_HOLDS_UNHEALTHY)
-        gw_calls_start(desk, &ask, &caller->caller);
+        calls_start(calls, &request, &caller->caller);
     /* Who has an identity may join a call that runs, and has to look for it first. */
     if (!is_well && !caller->identity && !caller->is_over)
         h_break("health", "caller %u waits, and there is nobody to run its call", caller->number);
 }
 
-static void a_ask_by_id(struct a_caller *caller, struct gw_calls *desk)
+static void a_ask_by_id(struct a_caller *caller, struct calls_loop *calls)
 {
     const int64_t deadline_ns =
         bus_now_ns(caller->node->buses[caller->loop]) + caller->timeout_ms * PEG_NS_PER_MS;
@@ -170,9 +173,9 @@ static void a_ask_by_id(struct a_caller *caller, struct gw_calls *desk)
     h_say("caller %u %s %s at %llx.%u", caller->number, caller->kind == A_STOP ? "stops" : "awaits",
           h_id(&id), (unsigned long long)caller->node->id, caller->loop);
     if (caller->kind == A_STOP)
-        gw_calls_cancel(desk, &id, peg__str("local"), &caller->caller);
+        calls_cancel(calls, &id, peg__str("local"), &caller->caller);
     else
-        gw_calls_await(desk, &id, peg__str("local"), deadline_ns, &caller->caller);
+        calls_await(calls, &id, peg__str("local"), deadline_ns, &caller->caller);
 }
 
 static void a_begin_on_timer(struct net_timer *timer);
@@ -183,10 +186,10 @@ static void a_lose_connection(struct a_caller *caller)
     h_say("the connection of caller %u breaks, and it will return", caller->number);
     a_count.returned++;
     if (h.plant == H_DROPS_LOST_CALLER)
-        gw_caller_drop(&caller->caller);
+        calls_caller_drop(&caller->caller);
     else
-        gw_caller_lose(&caller->caller);
-    caller->caller = (struct gw_caller){0};
+        calls_caller_lose(&caller->caller);
+    caller->caller = (struct calls_caller){0};
     caller->node = NULL;
     caller->has_begun = false;
     caller->has_id = false;
@@ -213,16 +216,16 @@ static void a_leave(struct net_timer *timer)
     a_be_over(caller);
     if (caller->number & 1) {
         h_say("caller %u leaves", caller->number);
-        gw_caller_drop(&caller->caller);
+        calls_caller_drop(&caller->caller);
     } else {
         h_say("the connection of caller %u breaks", caller->number);
-        gw_caller_lose(&caller->caller);
+        calls_caller_lose(&caller->caller);
     }
 }
 
 static void a_begin_at_node(struct a_caller *caller)
 {
-    struct gw_calls *desk = caller->node->desks[caller->loop];
+    struct calls_loop *calls = caller->node->loops[caller->loop];
 
     caller->has_begun = true;
     caller->was_deferred = false;
@@ -234,9 +237,9 @@ static void a_begin_at_node(struct a_caller *caller)
     if (caller->leaves_after_ns)
         w_arm(&caller->leave, a_leave, caller->leaves_after_ns);
     if (caller->kind <= A_START)
-        a_call(caller, desk);
+        a_call(caller, calls);
     else if (a.has_id[caller->identity])
-        a_ask_by_id(caller, desk);
+        a_ask_by_id(caller, calls);
     else
         a_be_over(caller);
     a_count.stops += caller->kind == A_STOP;

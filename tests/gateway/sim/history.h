@@ -6,7 +6,7 @@
  * What happened to each call of a run, as somebody who sees everything would write it down, and
  * whether the promises were kept:
  *
- *   once      exactly one terminal: who is told one is told what the register holds, nobody is told
+ *   once      exactly one outcome: who is told one is told what the register has, nobody is told
  *             before it stands there, and all who are told of one call are told the same; an
  *             identity is decided upon again only if what it named was not started
  *   start     a provider starts it at most once, unless its tool is idempotent
@@ -15,12 +15,12 @@
  *   result    told a result: a provider produced exactly that one for this call
  *   told      who waits on a node that lives is told in time
  *   health    who calls where the toolset is known to be unhealthy is told so at once
- *   drain     a provider is handed nothing new once its desk has heard that it drains
+ *   drain     a provider is handed nothing new once its loop has heard that it drains
  *   cancel    what is canceled while nothing goes wrong is canceled at its provider, soon
  *   well      if nothing goes wrong, or only what calls survive, each ends with its result or its
  *             tool's own error: a provider drains, its stream or its node is lost and it comes back
  *             in time, a caller's connection breaks and he asks again in time
- *   leak      nothing is left at the desks, and no register of a call without an identity
+ *   leak      nothing is left at the loops, and no register of a call without an identity
  *   kept      nor a call at a provider that has answered it and is attached
  *
  * A call is known by its id. An identity whose registers were forgotten or lost, and which is asked
@@ -32,38 +32,39 @@
 #include "../../bus/sim/sim.h"
 #include "base/clock.h"
 #include "base/text/str.h"
-#include "gateway/calls/call.h"
-#include "gateway/calls/outcome.h"
+#include "calls/call.h"
+#include "calls/outcome.h"
+#include "gateway/rpc/rpc.h"
 
 /* What a harness does to see that a check finds it. */
 enum h_plant {
     H_NONE,
-    H_HOLDS_UNHEALTHY,   /* calls of an unhealthy toolset do not reach the desk */
+    H_HOLDS_UNHEALTHY,   /* calls of an unhealthy toolset do not reach the loop */
     H_IGNORES_DRAIN,     /* nor does it reach it that a provider drains */
     H_DROPS_CANCEL,      /* nor a provider that a call is canceled */
     H_DROPS_ACK,         /* nor that it need not keep what it has answered */
-    H_DROPS_RESULT,      /* nor the desk what a provider answers */
+    H_DROPS_RESULT,      /* nor the loop what a provider answers */
     H_GARBLES_RESULT,    /* or it gets something else */
     H_TELLS_NOBODY,      /* the first caller does not hear how his call ended */
     H_DROPS_LOST_CALLER, /* one whose connection breaks is not expected back */
     H_QUITS_AT_DRAIN,    /* a provider that drains does not finish what it runs */
     H_RETURNS_EMPTY,     /* one that comes back has forgotten what it runs */
     /* sim/plants.h */
-    H_WRITES_ITS_OWN,  /* each desk has a register of its own for how a call ended */
+    H_WRITES_ITS_OWN,  /* each loop has a register of its own for how a call ended */
     H_CLAIMS_ANYWAY,   /* each claim has one: whoever wants to start an attempt may */
-    H_REVOKES_STARTED, /* drivers take calls back that somebody has started */
+    H_REVOKES_STARTED, /* coordinators take calls back that somebody has started */
     H_KEEPS_REGISTERS, /* nothing is ever forgotten */
     H_FORGETS_ENDED,   /* all is, once somebody was told */
 };
 
 enum { H_CALLS = 64, H_WRITTEN = 16, H_TOKENS = 16, H_TOKEN = 24, H_KINDS = BUS_LOST + 1 };
 
-struct h_terminal {
-    enum gw_outcome_kind outcome;
-    enum wire_error error;
+struct h_outcome_seen {
+    enum calls_outcome_kind kind;
+    enum calls_error error;
     bool was_started;
     char response[H_TOKEN];
-    unsigned named; /* written: of which decision about the identity it is the end */
+    unsigned identity; /* written: of which decision about the identity it is the end */
 };
 
 struct h_call {
@@ -73,7 +74,7 @@ struct h_call {
     unsigned n_claims;
     unsigned n_starts;
     unsigned n_unstarted; /* of the calls under this id, those told to be so */
-    struct h_terminal written[H_WRITTEN];
+    struct h_outcome_seen written[H_WRITTEN];
     unsigned n_written;
     bool was_told[H_WRITTEN];
     char tokens[H_TOKENS][H_TOKEN]; /* results that providers produced */
@@ -177,29 +178,30 @@ static struct h_call *h_call(const struct bus_id *id)
     return call;
 }
 
-static void h_read_terminal(const struct gw_outcome *terminal, struct h_terminal *ret_read)
+static void h_read_outcome(const struct calls_outcome *outcome, struct h_outcome_seen *ret_read)
 {
-    *ret_read = (struct h_terminal){
-        .outcome = terminal->outcome,
-        .error = terminal->error,
-        .was_started = terminal->was_started,
+    *ret_read = (struct h_outcome_seen){
+        .kind = outcome->kind,
+        .error = outcome->error,
+        .was_started = outcome->was_started,
     };
-    snprintf(ret_read->response, sizeof(ret_read->response), "%.*s", PEG_ARG(terminal->response));
+    snprintf(ret_read->response, sizeof(ret_read->response), "%.*s", PEG_ARG(outcome->response));
 }
 
-static bool h_is_same(const struct h_terminal *a, const struct h_terminal *b)
+static bool h_is_same(const struct h_outcome_seen *a, const struct h_outcome_seen *b)
 {
-    return a->outcome == b->outcome && a->error == b->error && a->was_started == b->was_started &&
+    return a->kind == b->kind && a->error == b->error && a->was_started == b->was_started &&
            strcmp(a->response, b->response) == 0;
 }
 
-static const char *h_outcome(const struct h_terminal *terminal)
+static const char *h_outcome(const struct h_outcome_seen *outcome)
 {
     static char text[64];
 
-    snprintf(text, sizeof(text), "%s%s%s %s", gw_outcome_kind_name(terminal->outcome),
-             terminal->error ? " " : "", terminal->error ? wire_error_name(terminal->error) : "",
-             terminal->response);
+    snprintf(text, sizeof(text), "%s%s%s %s", gw_outcome_kind_name(outcome->kind),
+             outcome->error ? " " : "",
+             outcome->error ? wire_error_name(gw_error_of_call(outcome->error)) : "",
+             outcome->response);
     return text;
 }
 
@@ -209,27 +211,28 @@ static const char *h_outcome(const struct h_terminal *terminal)
  * provider or of room, and the next one who asks decides anew. */
 static void h_named(struct h_call *call)
 {
-    const struct h_terminal *last = call->n_written ? &call->written[call->n_written - 1] : NULL;
+    const struct h_outcome_seen *last =
+        call->n_written ? &call->written[call->n_written - 1] : NULL;
     const bool may_be_forgotten =
         last && !last->was_started &&
-        (last->error == WIRE_OVERLOADED || last->error == WIRE_SERVICE_UNAVAILABLE);
+        (last->error == CALLS_OVERLOADED || last->error == CALLS_SERVICE_UNAVAILABLE);
 
     if (++call->n_named > 1 && !may_be_forgotten && !h.has_lost_registers)
         h_break("once", "%s was decided upon again, as if it had not been", h_id(&call->id));
 }
 
-static bool h_is_claim(const struct peg__blob *mark)
+static bool h_is_claim(const struct peg__blob *token)
 {
     struct bus_address address;
 
-    return !gw_claim_token_is_coordinator(gw_claim_token_owner(mark, &address));
+    return !calls_claim_token_is_coordinator(calls_claim_token_owner(token, &address));
 }
 
 static void h_on_written(void *user, const struct bus_key *key, struct peg__blob *value,
                          struct bus_address by)
 {
     struct h_call *call = h_call(&key->id);
-    struct gw_outcome terminal;
+    struct calls_outcome outcome;
 
     (void)user;
     h_say("%s: %c%u written by %llx.%u%s%s", h_id(&key->id), key->what, key->n,
@@ -240,12 +243,12 @@ static void h_on_written(void *user, const struct bus_key *key, struct peg__blob
     call->n_claims += key->what == BUS_CLAIM && h_is_claim(value);
     if (key->what != BUS_RESULT || call->n_written == H_WRITTEN)
         return;
-    if (!gw_outcome_read(value, &terminal)) {
+    if (!calls_outcome_read(value, &outcome)) {
         h_break("once", "%s: a terminal that cannot be read", h_id(&key->id));
         return;
     }
-    h_read_terminal(&terminal, &call->written[call->n_written]);
-    call->written[call->n_written].named = call->n_named;
+    h_read_outcome(&outcome, &call->written[call->n_written]);
+    call->written[call->n_written].identity = call->n_named;
     call->was_told[call->n_written] = false;
     h_say("%s: its terminal: %s", h_id(&key->id), h_outcome(&call->written[call->n_written]));
     call->n_written++;
@@ -257,16 +260,16 @@ static void h_on_forgotten(void *user, const struct bus_id *id)
     h_say("%s: forgotten", h_id(id));
 }
 
-static void h_on_letter(void *user, struct bus_address to, const struct bus_message *letter)
+static void h_on_letter(void *user, struct bus_address to, const struct bus_message *message)
 {
     static const char *const kinds[H_KINDS] = {
         "?",    "CALL",    "CANCEL", "ASK",    "HAVE",    "NAK",  "DELTA", "DONE",  "STOP",
         "EMIT", "EMITTED", "PONG",   "LISTEN", "WAITING", "LEFT", "KEEP",  "TWICE", "LOST"};
 
     (void)user;
-    h_say("%s: %s %u (reason %d) %llx.%u -> %llx.%u", h_id(&letter->id), kinds[letter->kind],
-          letter->attempt, letter->reason, (unsigned long long)letter->from.node, letter->from.loop,
-          (unsigned long long)to.node, to.loop);
+    h_say("%s: %s %u (reason %d) %llx.%u -> %llx.%u", h_id(&message->id), kinds[message->kind],
+          message->attempt, message->reason, (unsigned long long)message->from.node,
+          message->from.loop, (unsigned long long)to.node, to.loop);
 }
 
 static const struct bus_sim_hooks h_hooks = {
@@ -316,49 +319,53 @@ static bool h_was_produced(const struct h_call *call, const char *response)
 }
 
 /* Others were told another one of the ends that were written for it. */
-static void h_check_alike(const struct h_call *call, const struct h_terminal *told)
+static void h_check_alike(const struct h_call *call, const struct h_outcome_seen *notified)
 {
     for (unsigned i = 0; i < call->n_written && !h.has_lost_registers; i++) {
-        const struct h_terminal *other = &call->written[i];
+        const struct h_outcome_seen *other = &call->written[i];
 
-        if (call->was_told[i] && other->named == told->named && !h_is_same(other, told))
+        if (call->was_told[i] && other->identity == notified->identity &&
+            !h_is_same(other, notified))
             h_break("once", "%s was told as \"%s\", and also otherwise", h_id(&call->id),
-                    h_outcome(told));
+                    h_outcome(notified));
     }
 }
 
-static void h_check_written(struct h_call *call, const struct h_terminal *told)
+static void h_check_written(struct h_call *call, const struct h_outcome_seen *notified)
 {
     for (unsigned i = call->n_written; i > 0; i--) {
-        if (h_is_same(&call->written[i - 1], told)) {
+        if (h_is_same(&call->written[i - 1], notified)) {
             call->was_told[i - 1] = true;
             h_check_alike(call, &call->written[i - 1]);
             return;
         }
     }
     h_break("once", "%s was told as \"%s\", which no register holds", h_id(&call->id),
-            h_outcome(told));
+            h_outcome(notified));
 }
 
-/* One who waited is told a terminal; refusals are none. */
-static void h_told(const struct bus_id *id, const struct gw_outcome *terminal)
+/* One who waited is told a outcome; refusals are none. */
+static void h_told(const struct bus_id *id, const struct calls_outcome *outcome)
 {
     struct h_call *call = h_call(id);
-    struct h_terminal told;
+    struct h_outcome_seen notified;
 
-    h_read_terminal(terminal, &told);
-    h_say("%s: TOLD %s", h_id(id), h_outcome(&told));
+    h_read_outcome(outcome, &notified);
+    h_say("%s: TOLD %s", h_id(id), h_outcome(&notified));
     /* A call without an identity that was never started has one who waits, and nobody who could
      * say otherwise: no register is needed. */
-    if (id->len == 32 || told.was_started)
-        h_check_written(call, &told);
+    if (id->len == 32 || notified.was_started)
+        h_check_written(call, &notified);
     else
         call->n_unstarted++;
-    if (told.was_started && !told.error && !h_was_produced(call, told.response))
-        h_break("result", "%s was told a result that nobody produced: %s", h_id(id), told.response);
-    if (told.outcome != GW_ERROR &&
-        told.was_started != (told.outcome == GW_RESULT || told.outcome == GW_OUTCOME_UNKNOWN))
-        h_break("unstarted", "%s was told %s with the wrong `started`", h_id(id), h_outcome(&told));
+    if (notified.was_started && !notified.error && !h_was_produced(call, notified.response))
+        h_break("result", "%s was told a result that nobody produced: %s", h_id(id),
+                notified.response);
+    if (notified.kind != CALLS_KIND_ERROR &&
+        notified.was_started !=
+            (notified.kind == CALLS_KIND_RESULT || notified.kind == CALLS_KIND_UNKNOWN))
+        h_break("unstarted", "%s was told %s with the wrong `started`", h_id(id),
+                h_outcome(&notified));
 }
 
 /* The one who asked for it first is told that nobody took its call. */
@@ -375,7 +382,7 @@ static void h_check_call(const struct h_call *call)
 
     for (unsigned i = 0; i < call->n_written; i++)
         n_unstarted += call->was_told[i] && !call->written[i].was_started;
-    /* Of an identity whose registers were lost and that was asked for again, the late terminal of
+    /* Of an identity whose registers were lost and that was asked for again, the late outcome of
      * the first call may become that of the second: a limit that DESIGN 5.8 names. */
     if (call->n_starts && n_unstarted && call->n_named == 1)
         h_break("unstarted", "%s was told not to have started, and was", h_id(&call->id));

@@ -2,13 +2,13 @@
 #ifndef PEG_TESTS_GATEWAY_SIM_NODES_H
 #define PEG_TESTS_GATEWAY_SIM_NODES_H
 
-/* The nodes of a run, each loop with its real desk and presence, and one toolset with two tools
+/* The nodes of a run, each loop with its real loop and presence, and one toolset with two tools
  * that all of them know: "do", and "again", which is idempotent. */
 
 #include "../requests.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "gateway/calls/calls.h"
+#include "gateway/routing/routing.h"
 #include "history.h"
 #include "plants.h"
 
@@ -20,15 +20,16 @@ struct w_node {
     unsigned n_loops;
     struct bus *buses[W_LOOPS];
     struct gw_presence *presences[W_LOOPS];
-    struct gw_calls *desks[W_LOOPS];
-    int64_t paused_ns; /* in all */
+    struct gw_router routers[W_LOOPS];
+    struct calls_loop *loops[W_LOOPS]; /* the routers' */
+    int64_t paused_ns;                 /* in all */
 };
 
 static struct {
     struct bus_sim *sim;
     struct gw_toolset *toolset;
     struct gw_snapshot *snapshot;
-    struct gw_calls_options options;
+    struct calls_options options;
     struct w_node nodes[W_NODES];
     unsigned n_nodes;
 } w;
@@ -92,32 +93,39 @@ static void w_free_catalog(void)
 /* ---- nodes --------------------------------------------------------------------------------- */
 
 /* Ids of calls come from the seed, too. */
-static void w_fill_random(struct gw_calls *desk)
+static void w_fill_random(struct calls_loop *calls)
 {
-    for (size_t i = 0; i < sizeof(desk->random); i += sizeof(uint64_t)) {
+    for (size_t i = 0; i < sizeof(calls->random); i += sizeof(uint64_t)) {
         const uint64_t word = bus_sim_random(w.sim);
 
-        memcpy(desk->random + i, &word, sizeof(word));
+        memcpy(calls->random + i, &word, sizeof(word));
     }
-    desk->n_random = sizeof(desk->random);
+    calls->n_random = sizeof(calls->random);
 }
 
 static void w_start_loop(struct w_node *node, unsigned i)
 {
-    static const struct bus_events events = {.on_message = gw_calls_on_message,
-                                             .on_reset = gw_calls_on_reset};
+    static const struct bus_events events = {.on_message = calls_on_message,
+                                             .on_reset = calls_on_reset};
     static const struct gw_presence_options options = {.ping_interval_ms = 10000,
                                                        .missed_pings = 3};
     struct bus *bus = node->buses[i];
 
     x_plant(bus);
     CHECK_INT(gw_presence_new(bus, &options, NULL, NULL, &node->presences[i], NULL), PEG_OK);
-    CHECK_INT(
-        gw_calls_new(bus, NULL, i, &w.options, node->presences[i], NULL, &node->desks[i], NULL),
-        PEG_OK);
-    w_fill_random(node->desks[i]);
-    bus_listen(bus, &events, node->desks[i]);
-    gw_calls_on_snapshot(node->desks[i], w.snapshot);
+    CHECK_INT(gw_router_init(&node->routers[i],
+                             &(struct gw_router_options){
+                                 .bus = bus,
+                                 .number = i,
+                                 .calls = &w.options,
+                                 .presence = node->presences[i],
+                             },
+                             NULL),
+              PEG_OK);
+    node->loops[i] = node->routers[i].calls;
+    w_fill_random(node->loops[i]);
+    bus_listen(bus, &events, node->loops[i]);
+    gw_router_on_snapshot(&node->routers[i], w.snapshot);
 }
 
 static struct w_node *w_start_node(unsigned n_loops)
@@ -135,13 +143,14 @@ static struct w_node *w_start_node(unsigned n_loops)
     return node;
 }
 
-/* All that it knew is gone; callers and streams of it are others' to mark. */
+/* All that it knew is gone; callers and streams of it are others' to token. */
 static void w_crash_node(struct w_node *node)
 {
     h_say("node %llx CRASHES", (unsigned long long)node->id);
     bus_sim_crash(w.sim, node->id);
     for (unsigned i = 0; i < node->n_loops; i++) {
-        node->desks[i] = gw_calls_free(node->desks[i]);
+        gw_router_clear(&node->routers[i]);
+        node->loops[i] = NULL;
         node->presences[i] = gw_presence_free(node->presences[i]);
         node->buses[i] = bus_free(node->buses[i]);
     }

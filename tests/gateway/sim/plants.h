@@ -2,10 +2,10 @@
 #ifndef PEG_TESTS_GATEWAY_SIM_PLANTS_H
 #define PEG_TESTS_GATEWAY_SIM_PLANTS_H
 
-/* What desks would do if they used their bus wrongly: it is put between the two, so that it need
+/* What loops would do if they used their bus wrongly: it is put between the two, so that it need
  * not be in either. */
 
-#include "gateway/calls/call.h"
+#include "calls/call.h"
 #include "history.h"
 
 static struct {
@@ -19,7 +19,7 @@ static bool x_is_revocation(const struct bus_key *key, const struct peg__blob *v
     struct bus_address address;
 
     return key->what == BUS_CLAIM &&
-           gw_claim_token_is_coordinator(gw_claim_token_owner(value, &address));
+           calls_claim_token_is_coordinator(calls_claim_token_owner(value, &address));
 }
 
 /* Whoever writes to a register that nobody else knows of always wins. */

@@ -3,7 +3,7 @@
 #define PEG_TESTS_GATEWAY_SIM_PROVIDERS_H
 
 /*
- * Processes that provide the toolset. Each has one stream to a desk. A provider keeps what it was
+ * Processes that provide the toolset. Each has one stream to a loop. A provider keeps what it was
  * handed until that is acknowledged, and lists it when it comes back elsewhere, as
  * peg_provider_serve() does.
  */
@@ -197,7 +197,7 @@ static void p_list_running(struct p_stream *stream)
         const struct p_job *job = &stream->owner->jobs[i];
 
         if (job->is_used)
-            stream->running[stream->n_running++] = (struct gw_running){
+            stream->running[stream->n_running++] = (struct calls_running){
                 .id = job->id,
                 .attempt = job->attempt,
                 .route = job->route,
@@ -269,7 +269,7 @@ static void p_start_provider(struct p_provider *provider)
     w_arm(&provider->pong, p_pong_on_timer, 10 * PEG_NS_PER_S);
 }
 
-/* Its end of the stream closes; the desk hears of it, perhaps without what was said before. */
+/* Its end of the stream closes; the loop hears of it, perhaps without what was said before. */
 static void p_hang_up(struct p_provider *provider, bool is_done)
 {
     struct p_stream *stream = provider->stream;
@@ -328,7 +328,7 @@ static void p_end_when_idle(struct net_timer *timer)
         w_arm(&provider->end, p_end_when_idle, 100 * PEG_NS_PER_MS);
 }
 
-/* A call may be on its way that was handed over before its desk heard of the drain: a provider that
+/* A call may be on its way that was handed over before its loop heard of the drain: a provider that
  * has nothing to finish stays for a frame there and one back. One that did not would lose it, as
  * would a real one whose frames take longer than PEG_LIMIT_REMOTE_QUIET_MS. */
 static int64_t p_quiet_ns(void)

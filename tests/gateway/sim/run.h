@@ -321,32 +321,35 @@ static size_t r_n_held(void)
 
     for (unsigned i = 0; i < w.n_nodes; i++)
         for (unsigned k = 0; w.nodes[i].is_alive && k < w.nodes[i].n_loops; k++)
-            n += gw_calls_count(w.nodes[i].desks[k]) + w.nodes[i].desks[k]->n_doubted;
+            n += calls_count(w.nodes[i].loops[k]) + w.nodes[i].loops[k]->n_unknown;
     return n;
 }
 
 /* What a call that is left waits for. */
-static void r_describe_desk(const struct gw_calls *desk)
+static void r_describe_desk(const struct calls_loop *calls)
 {
-    for (const struct gw_call *call = desk->first_call; call; call = call->next)
+    for (const struct calls_call *call = calls->first_call; call; call = call->next)
         h_say("%s: left in step %d, attempt %u, ending %d, looking %d, %s%s%s%s%s",
-              h_id(&call->entry.id), call->step, call->attempt, call->ending, call->looking,
-              call->wait.pending ? "wait " : "", call->look.pending ? "look " : "",
+              h_id(&call->entry.id), call->step, call->attempt, call->ending, call->recheck,
+              call->wait.pending ? "wait " : "", call->recheck_wait.pending ? "look " : "",
               call->post.pending ? "post " : "", call->again.is_armed ? "again " : "",
               call->deadline.is_armed ? "deadline " : "");
-    for (const struct gw_provider *provider = desk->providers; provider; provider = provider->next)
-        for (const struct gw_assignment *held = provider->running.first; held; held = held->next)
-            h_say("%s: left at %s in step %d, %s%s%s%s", h_id(&held->entry.id),
-                  provider->incarnation, held->step, provider->is_away ? "away " : "",
-                  held->wait.pending ? "wait " : "", held->waiters.pending ? "waiters " : "",
-                  held->again.is_armed ? "again " : "");
+    for (const struct calls_provider *provider = calls->providers; provider;
+         provider = provider->next)
+        for (const struct calls_assignment *assignment = provider->running.first; assignment;
+             assignment = assignment->next)
+            h_say("%s: left at %s in step %d, %s%s%s%s", h_id(&assignment->entry.id),
+                  provider->incarnation, assignment->step, provider->is_away ? "away " : "",
+                  assignment->wait.pending ? "wait " : "",
+                  assignment->waiters.pending ? "waiters " : "",
+                  assignment->again.is_armed ? "again " : "");
 }
 
 static void r_describe(void)
 {
     for (unsigned i = 0; i < w.n_nodes; i++)
         for (unsigned k = 0; w.nodes[i].is_alive && k < w.nodes[i].n_loops; k++)
-            r_describe_desk(w.nodes[i].desks[k]);
+            r_describe_desk(w.nodes[i].loops[k]);
 }
 
 static bool r_has_accidents(void)
@@ -367,7 +370,7 @@ static void r_wait_for_callers(int64_t end_ns)
         h_break("told", "%u callers were not told", a.n_open);
 }
 
-/* At the desks, and at the providers, each of which is to hear that it need not keep a result. */
+/* At the loops, and at the providers, each of which is to hear that it need not keep a result. */
 static void r_wait_for_desks(int64_t end_ns)
 {
     bus_sim_calm(w.sim);
@@ -388,10 +391,10 @@ static bool r_has_one_desk(void)
     return w.n_nodes == 1 && w.nodes[0].n_loops == 1 && !p.has_lost_hello;
 }
 
-/* A provider that comes back to another desk does not list what was lost on its way to it, or with
+/* A provider that comes back to another loop does not list what was lost on its way to it, or with
  * the node that had just been given the right to hand it over. Nobody can know then whether it was
  * started, and those who wait are told that their time, or its time, is over. Where there is but
- * one desk, that one knows. */
+ * one loop, that one knows. */
 static bool r_may_be_unknown(const struct h_call *call)
 {
     return (r.kind == R_BREAKS || r.kind == R_CRASHES) && !r_has_one_desk() &&
@@ -402,13 +405,14 @@ static void r_check_caller_well(const struct a_caller *caller)
 {
     const struct bus_id *id = &caller->caller.id; /* it may be told before it is admitted */
     const struct h_call *call = id->len ? h_call(id) : NULL;
-    const bool is_well =
-        caller->outcome == GW_RESULT || (caller->outcome == GW_ERROR && !caller->error);
+    const bool is_well = caller->outcome == CALLS_KIND_RESULT ||
+                         (caller->outcome == CALLS_KIND_ERROR && !caller->error);
     const bool has_one_start = r.kind != R_BREAKS && r.kind != R_CRASHES;
 
     if (!is_well && !(call && r_may_be_unknown(call)))
         h_break("well", "caller %u was told %s %s", caller->number,
-                gw_outcome_kind_name(caller->outcome), wire_error_name(caller->error));
+                gw_outcome_kind_name(caller->outcome),
+                wire_error_name(gw_error_of_call(caller->error)));
     else if (has_one_start && (!call || call->n_starts != 1))
         h_break("well", "the call of caller %u was started %u times", caller->number,
                 call ? call->n_starts : 0);
@@ -418,7 +422,7 @@ static void r_check_caller_well(const struct a_caller *caller)
 static void r_check_well(void)
 {
     for (unsigned i = 0; i < a.n_callers; i++)
-        if (a.callers[i].n_told)
+        if (a.callers[i].n_notified)
             r_check_caller_well(&a.callers[i]);
 }
 
@@ -475,7 +479,7 @@ static void r_open(void)
 {
     CHECK_INT(bus_sim_new(&w.sim, NULL), PEG_OK);
     w_make_catalog();
-    w.options = (struct gw_calls_options){0};
+    w.options = (struct calls_options){0};
     h.plant = H_NONE;
 }
 

@@ -2,11 +2,11 @@
 #ifndef PEG_TESTS_GATEWAY_SIM_STREAMS_H
 #define PEG_TESTS_GATEWAY_SIM_STREAMS_H
 
-/* The streams of providers and what is on its way in them, up to the desk that they end at. Frames
+/* The streams of providers and what is on its way in them, up to the loop that they end at. Frames
  * take their time, arrive in order, and are lost when the stream breaks, which its two ends notice
  * at different times. */
 
-#include "gateway/calls/provider_side.h"
+#include "calls/provider_side.h"
 #include "nodes.h"
 #include "wire/pack.h"
 
@@ -28,7 +28,7 @@ struct p_job {
 };
 
 enum p_kind {
-    /* to the desk */
+    /* to the loop */
     P_HELLO,
     P_RESULT,
     P_NAK,
@@ -39,8 +39,8 @@ enum p_kind {
     P_CALL,
     P_CANCEL,
     P_ACK,
-    P_END, /* the desk's end is closed */
-    /* within the desk's node */
+    P_END, /* the loop's end is closed */
+    /* within the loop's node */
     P_READY, /* the stream takes frames again */
 };
 
@@ -63,14 +63,14 @@ struct p_stream {
     struct p_provider *owner; /* NULL: it is not used */
     struct w_node *node;
     unsigned loop;
-    bool is_open;                 /* at the provider's end */
-    bool is_ended;                /* at the desk's end: nothing comes from there any more */
-    bool is_full;                 /* the provider does not read */
-    bool has_drained;             /* the desk has heard that its provider drains */
-    struct gw_provider *provider; /* at the desk */
-    int64_t last_ns[2];           /* when the last frame arrives, in each direction */
-    unsigned n_frames;            /* on their way */
-    struct gw_running running[P_JOBS];
+    bool is_open;                    /* at the provider's end */
+    bool is_ended;                   /* at the loop's end: nothing comes from there any more */
+    bool is_full;                    /* the provider does not read */
+    bool has_drained;                /* the loop has heard that its provider drains */
+    struct calls_provider *provider; /* at the loop */
+    int64_t last_ns[2];              /* when the last frame arrives, in each direction */
+    unsigned n_frames;               /* on their way */
+    struct calls_running running[P_JOBS];
     size_t n_running;
     unsigned number; /* of its hello */
 };
@@ -90,7 +90,7 @@ struct p_provider {
     unsigned percent_slow;
     unsigned percent_full; /* stops reading */
     bool is_silent;        /* does not count its hellos */
-    bool is_settled;       /* always goes to the first desk */
+    bool is_settled;       /* always goes to the first loop */
     unsigned n_hellos;
     unsigned n_tokens;
     struct p_stream *stream;
@@ -159,7 +159,7 @@ static void p_send(struct p_frame *frame)
     bus_sim_arm(w.sim, &frame->timer, due_ns);
 }
 
-/* ---- the desk's end ------------------------------------------------------------------------ */
+/* ---- the loop's end ------------------------------------------------------------------------ */
 
 static void p_say(void *user, enum p_kind kind, const struct bus_id *id, uint32_t attempt)
 {
@@ -172,7 +172,7 @@ static void p_say(void *user, enum p_kind kind, const struct bus_id *id, uint32_
     p_send(frame);
 }
 
-static void p_hand(void *user, const struct gw_handed *handed)
+static void p_hand(void *user, const struct calls_handed *handed)
 {
     struct p_stream *stream = (struct p_stream *)user;
     struct p_frame *frame = p_frame(stream, P_CALL);
@@ -224,7 +224,7 @@ static void p_replaced(void *user)
     p_end_at_desk((struct p_stream *)user);
 }
 
-static const struct gw_provider_events p_events = {
+static const struct calls_provider_events p_events = {
     .hand = p_hand,
     .cancel = p_cancel,
     .ack = p_ack,
@@ -234,8 +234,8 @@ static const struct gw_provider_events p_events = {
 
 static void p_hello(struct p_stream *stream)
 {
-    const struct gw_attach attach = {
-        .toolset = w.toolset,
+    const struct calls_attach attach = {
+        .toolset = &w.toolset->of_calls,
         .incarnation = peg__str(stream->owner->name),
         .credits = stream->owner->credits,
         .running = stream->running,
@@ -246,8 +246,8 @@ static void p_hello(struct p_stream *stream)
 
     h_say("%s attaches to %llx.%u with %zu running", stream->owner->name,
           (unsigned long long)stream->node->id, stream->loop, stream->n_running);
-    if (gw_provider_attach(stream->node->desks[stream->loop], &attach, &p_events, stream,
-                           &stream->provider, &error)) {
+    if (calls_provider_attach(stream->node->loops[stream->loop], &attach, &p_events, stream,
+                              &stream->provider, &error)) {
         h_say("%s is refused: %s", stream->owner->name, error.message);
         p_end_at_desk(stream);
     }
@@ -257,28 +257,28 @@ static void p_hello(struct p_stream *stream)
 static void p_result_at_desk(const struct p_frame *frame)
 {
     struct p_stream *stream = frame->stream;
-    const struct gw_assignment *held =
-        gw_assignment_find(stream->provider->desk, &frame->id, frame->attempt);
+    const struct calls_assignment *assignment =
+        calls_assignment_find(stream->provider->calls, &frame->id, frame->attempt);
     const peg_str json = peg__str(h.plant == H_GARBLES_RESULT ? "\"garbled\"" : frame->token);
 
     if (h.plant == H_DROPS_RESULT)
         return;
-    if (!held || held->provider != stream->provider)
+    if (!assignment || assignment->provider != stream->provider)
         p_ack(stream, &frame->id, frame->attempt);
     else
-        gw_provider_result(stream->provider, &frame->id, frame->attempt, json, json,
-                           frame->is_error);
+        calls_provider_result(stream->provider, &frame->id, frame->attempt, json, json,
+                              frame->is_error);
 }
 
 static void p_bye_at_desk(struct p_stream *stream, bool is_done)
 {
-    struct gw_provider *provider = stream->provider;
+    struct calls_provider *provider = stream->provider;
 
     h_say("%s leaves %llx.%u%s", stream->owner->name, (unsigned long long)stream->node->id,
           stream->loop, is_done ? " for good" : "");
     stream->provider = NULL;
     stream->is_ended = true;
-    gw_provider_leave(provider);
+    calls_provider_leave(provider);
 }
 
 static void p_run_at_desk(struct p_frame *frame)
@@ -300,19 +300,19 @@ static void p_run_at_desk(struct p_frame *frame)
         p_result_at_desk(frame);
         break;
     case P_NAK:
-        gw_provider_nak(stream->provider, &frame->id, frame->attempt, frame->reason);
+        calls_provider_nak(stream->provider, &frame->id, frame->attempt, frame->reason);
         break;
     case P_PONG:
-        gw_provider_pong(stream->provider);
+        calls_provider_pong(stream->provider);
         break;
     case P_DRAIN:
         stream->has_drained = true;
         if (h.plant != H_IGNORES_DRAIN)
-            gw_provider_drain(stream->provider);
+            calls_provider_drain(stream->provider);
         break;
     case P_READY:
         stream->is_full = false;
-        gw_provider_ready(stream->provider);
+        calls_provider_ready(stream->provider);
         break;
     default:
         p_bye_at_desk(stream, frame->is_done);

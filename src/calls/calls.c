@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "calls/calls.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "calls/call.h"
+#include "calls/provider_side.h"
+
+/* Leases are renewed three times in their life: one answer may be lost, and one may be late. */
+enum { RENEWALS = 3 };
+
+static void take_defaults(struct calls_options *options)
+{
+    if (!options->call_timeout_ms)
+        options->call_timeout_ms = PEG_LIMIT_GATEWAY_CALL_MS;
+    if (!options->lease_ms)
+        options->lease_ms = PEG_LIMIT_GATEWAY_LEASE_MS;
+    if (!options->grace_ms)
+        options->grace_ms = PEG_LIMIT_GATEWAY_GRACE_MS;
+    if (!options->reattach_ms)
+        options->reattach_ms = PEG_LIMIT_GATEWAY_REATTACH_MS;
+    if (!options->keep_ms)
+        options->keep_ms = PEG_LIMIT_GATEWAY_KEEP_MS;
+    if (!options->max_calls)
+        options->max_calls = PEG_LIMIT_GATEWAY_CALLS;
+    if (!options->max_queue)
+        options->max_queue = PEG_LIMIT_GATEWAY_QUEUE;
+    if (!options->max_payload)
+        options->max_payload = PEG_LIMIT_GATEWAY_PAYLOAD_BYTES;
+    if (!options->max_queue_bytes)
+        options->max_queue_bytes = PEG_LIMIT_GATEWAY_QUEUE_BYTES;
+    if (!options->max_large_bytes)
+        options->max_large_bytes = PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES;
+}
+
+/* ---- leases: of the loop itself, for those who join its calls, and of its providers ---------- */
+
+static void on_own_lease(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    (void)wait;
+    (void)answer; /* a lease that was not renewed is asked for again soon enough, or is gone */
+}
+
+static void renew_own(struct calls_loop *calls)
+{
+    char name[BUS_ADDRESS_TEXT];
+
+    bus_address_print(calls->bus->self, name);
+    bus_forget_wait(calls->bus, &calls->lease_wait);
+    calls->lease_wait.fn = on_own_lease;
+    bus_lease(calls->bus, peg__str(name), calls->options.lease_ms, BUS_LEASE_TAKE,
+              &calls->lease_wait);
+}
+
+static void renew(struct net_timer *timer)
+{
+    struct calls_loop *calls = peg__container_of(timer, struct calls_loop, renewal);
+
+    renew_own(calls);
+    for (struct calls_provider *provider = calls->providers; provider; provider = provider->next)
+        calls_provider_renew(provider);
+    bus_arm(calls->bus, &calls->renewal,
+            bus_now_ns(calls->bus) + calls->options.lease_ms * 1000000 / RENEWALS);
+}
+
+/* ---- its life ---------------------------------------------------------------------------- */
+
+/* On a loop a check that is not done soon is left to a worker, which takes its time. */
+static peg_status prepare_calls(struct calls_loop *calls, peg_error *reterr)
+{
+    const peg_checker_options quick = {PEG_CHECKER_OPTIONS_INIT, .max_steps = 2000,
+                                       .max_pattern_steps = PEG_LIMIT_GATEWAY_PATTERN_STEPS};
+    peg_status status = peg_checker_new(calls->loop ? &quick : NULL, &calls->checker, reterr);
+
+    if (!status)
+        status = peg_json_parse(peg__str("null"), NULL, &calls->doc, reterr);
+    calls->results = calls_result_quota_new(calls->options.has_principals);
+    if (!status && (!calls->results || calls_quotas_init(calls)))
+        status = peg__fail_nomem(reterr);
+    return status;
+}
+
+// NOLINTNEXTLINE(readability-function-size): eight parts of a node meet here, once
+peg_status calls_loop_new(struct bus *bus, struct net_loop *loop,
+                          const struct calls_options *options,
+                          const struct calls_environment *environment, void *user,
+                          struct calls_loop **ret_calls, peg_error *reterr)
+{
+    struct calls_loop *calls = (struct calls_loop *)peg__alloc_zero(1, sizeof(*calls));
+    peg_status status;
+
+    if (!calls)
+        return peg__fail_nomem(reterr);
+    *calls = (struct calls_loop){
+        .bus = bus,
+        .loop = loop,
+        .options = *options,
+        .env = environment,
+        .user = user,
+        .renewal.fn = renew,
+        .text.max = PEG_LIMIT_GATEWAY_MESSAGE_BYTES,
+        .frame.max = PEG_LIMIT_GATEWAY_FRAME_BYTES,
+    };
+    take_defaults(&calls->options);
+    calls_table_init(&calls->by_id);
+    calls_table_init(&calls->outstanding);
+    calls_table_init(&calls->assignments);
+    calls_table_init(&calls->incarnations);
+    status = prepare_calls(calls, reterr);
+    if (status) {
+        calls_loop_free(calls);
+        return status;
+    }
+    renew(&calls->renewal);
+    *ret_calls = calls;
+    return PEG_OK;
+}
+
+struct calls_loop *calls_loop_free(struct calls_loop *calls)
+{
+    if (!calls)
+        return NULL;
+    while (calls->first_call)
+        calls_call_drop(calls->first_call);
+    assert(peg__quota_used(&calls->quotas.large_bytes) ==
+           0); /* each call has given back what it took */
+    while (calls->providers)
+        calls_provider_free(calls->providers);
+    bus_forget_wait(calls->bus, &calls->lease_wait);
+    bus_disarm(calls->bus, &calls->renewal);
+    calls_table_free(&calls->by_id);
+    calls_outstanding_free(calls);
+    calls_table_free(&calls->assignments);
+    calls_table_free(&calls->incarnations);
+    peg_checker_free(calls->checker);
+    peg_json_doc_free(calls->doc);
+    calls_result_quota_unref(calls->results);
+    calls_quotas_destroy(calls);
+    peg__buf_free(&calls->text);
+    peg__buf_free(&calls->frame);
+    peg__free(calls);
+    return NULL;
+}
+
+size_t calls_count(const struct calls_loop *calls)
+{
+    return peg__quota_used(&calls->quotas.calls) + calls->assignments.n - calls->n_unknown;
+}
+
+size_t calls_count_unsent(const struct calls_loop *calls)
+{
+    size_t n = 0;
+
+    for (const struct calls_call *call = calls->first_call; call; call = call->next)
+        n += call->step <= CALLS_ADMITTING || (call->step == CALLS_REVOKING && !call->ending);
+    return n;
+}
+
+void calls_epoch(const struct calls_loop *calls, char ret_text[CALLS_EPOCH_TEXT])
+{
+    snprintf(ret_text, CALLS_EPOCH_TEXT, "%016llx-%llu", (unsigned long long)calls->bus->origin,
+             (unsigned long long)bus_epoch(calls->bus));
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+struct calls_call *calls_coordinated(const struct calls_loop *calls, const struct bus_id *id)
+{
+    struct calls_entry *entry = calls_table_find(&calls->by_id, id, 0);
+
+    while (entry && ((struct calls_call *)entry)->step <= CALLS_FOLLOWING)
+        entry = calls_table_again(entry);
+    return (struct calls_call *)entry;
+}
+
+/* The same; or one that has become the coordinator, as others have read, and has not heard of it.
+ */
+static struct calls_call *to_be_stopped(struct calls_loop *calls, const struct bus_id *id)
+{
+    struct calls_call *call = calls_coordinated(calls, id);
+    struct calls_entry *entry = call ? &call->entry : calls_table_find(&calls->by_id, id, 0);
+
+    while (!call && entry) {
+        if (((struct calls_call *)entry)->step == CALLS_ADMITTING)
+            call = (struct calls_call *)entry;
+        entry = calls_table_again(entry);
+    }
+    return call;
+}
+
+static void handle_as_coordinator(struct calls_loop *calls, const struct bus_message *message)
+{
+    struct calls_call *call = message->kind == BUS_STOP ? to_be_stopped(calls, &message->id)
+                                                        : calls_coordinated(calls, &message->id);
+
+    if (!call)
+        calls_outstanding_on_answer(calls, message);
+    else if (message->kind == BUS_STOP)
+        calls_settle(call, BUS_CANCELED);
+    else if (message->kind == BUS_NAK && message->reason == BUS_UNKNOWN)
+        calls_recheck_on_unknown(call, message);
+    else if (message->kind == BUS_NAK)
+        calls_send_on_nak(call, message);
+    else if (message->kind == BUS_HAVE)
+        calls_settle_on_have(call, message);
+    else if (message->kind == BUS_DUPLICATE)
+        calls_outstanding_answer(call, message);
+    else if (message->kind == BUS_LOST)
+        calls_recheck_on_lost(call, message);
+}
+
+void calls_on_message(void *user, const struct bus_message *message)
+{
+    struct calls_loop *calls = (struct calls_loop *)user;
+
+    switch (message->kind) {
+    case BUS_CALL:
+    case BUS_CANCEL:
+    case BUS_ASK:
+    case BUS_EMIT:
+    case BUS_PONG:
+        calls_providers_on_message(calls, message);
+        break;
+    case BUS_DELTA:
+        calls_output_on_message(calls, message);
+        break;
+    case BUS_LISTEN:
+        calls_output_on_listener(calls, message);
+        break;
+    case BUS_DONE:
+        calls_done_on_message(calls, message);
+        break;
+    case BUS_WAITING:
+        calls_leave_on_waiting(calls, message);
+        break;
+    case BUS_LEFT:
+        calls_leave_on_left(calls, message);
+        break;
+    case BUS_KEEP:
+        calls_leave_on_keep(calls, message);
+        break;
+    case BUS_NAK:
+    case BUS_STOP:
+    case BUS_HAVE:
+    case BUS_DUPLICATE:
+    case BUS_LOST:
+        handle_as_coordinator(calls, message);
+        break;
+    case BUS_EMITTED:
+        calls_emit_on_answer(calls, message);
+        break;
+    }
+}
+
+void calls_on_reset(void *user)
+{
+    struct calls_loop *calls = (struct calls_loop *)user;
+    struct calls_call *next;
+
+    renew_own(calls);
+    calls_providers_on_reset(calls);
+    for (struct calls_call *call = calls->first_call; call; call = next) {
+        next = call->next;
+        calls_recheck_soon(call);
+    }
+}
+
+/* ---- ids ----------------------------------------------------------------------------------- */
+
+bool calls_random_id(struct calls_loop *calls, bool is_node_local, struct bus_id *ret_id)
+{
+    enum { LEN = 16 };
+
+    if (calls->n_random < LEN) {
+        if (!peg__random(calls->random, sizeof(calls->random)))
+            return false;
+        calls->n_random = sizeof(calls->random);
+    }
+    *ret_id = (struct bus_id){.len = LEN};
+    memcpy(ret_id->bytes, calls->random + sizeof(calls->random) - calls->n_random, LEN);
+    ret_id->bytes[LEN - 1] = (uint8_t)((ret_id->bytes[LEN - 1] & ~1) | is_node_local);
+    calls->n_random -= LEN;
+    return true;
+}
