@@ -8,7 +8,7 @@
 #include "calls/call.h"
 #include "calls/provider_side.h"
 
-/* ---- lists of held calls --------------------------------------------------------------------- */
+/* ---- lists of assignments -------------------------------------------------------------------- */
 
 static void list_add(struct calls_assignment_list *list, struct calls_assignment *assignment)
 {
@@ -54,7 +54,7 @@ void calls_assignment_run(struct calls_assignment *assignment)
     await_retry(provider->calls, 1);
 }
 
-/* ---- a held call ----------------------------------------------------------------------------- */
+/* ---- an assignment --------------------------------------------------------------------------- */
 
 static void retry_assignment(struct net_timer *timer)
 {

@@ -3,16 +3,16 @@
 #define PEG_CALLS_CALL_H
 
 /*
- * A call at the loop of its caller: coordinated from there, or joined, if somebody else coordinates
+ * A call at the loop of its caller: coordinated from there, or followed if another loop coordinates
  * it. What may be pending for it is all in this struct, and calls_call_drop() is right in any
  * state.
  *
- *              admit.c          send.c           settle.c
- *   CHECKING -> NAMING -> SENT <--------> REVOKING -> GRACE -> ENDING -> (gone)
- *                  |                                             ^
- *       ASKING ----+-> JOINED (join.c) --------------------------+
+ *                 admit.c        send.c        settle.c
+ *   CHECKING -> ADMITTING -> SENT <----> REVOKING -> GRACE -> ENDING -> (gone)
+ *                   |                                            ^
+ *     RESOLVING ----+-> FOLLOWING (follow.c) --------------------+
  *
- * A outcome that is found in its register ends it in any step.
+ * An outcome that is found in its register ends it in any step.
  */
 
 #include "base/limits.h"
@@ -26,7 +26,7 @@ enum calls_step {
     CALLS_SENT,      /* a provider was asked to run it */
     CALLS_REVOKING,  /* takes the right to start it back */
     CALLS_GRACE,     /* canceled, but it runs: its provider may end it */
-    CALLS_ENDING,    /* writes a outcome of its own */
+    CALLS_ENDING,    /* writes an outcome of its own */
 };
 
 /* What is being looked at, one after the other. */
@@ -56,7 +56,7 @@ struct calls_call {
     struct calls_toolset *toolset;
     const struct calls_tool *tool;
     struct peg__blob
-        *request;       /* a packed pegboard.v1.Call, see calls_provider_events; ASKING: who */
+        *request;       /* a packed pegboard.v1.Call, see calls_provider_events; RESOLVING: who */
     peg_str payload;    /* in it */
     size_t large_bytes; /* that it takes of the room for large requests */
     uint16_t account;   /* whose it is; 0: shares are no matter */
@@ -190,7 +190,7 @@ void calls_admit_again(struct calls_call *call);
 /* A little before a caller's own deadline. */
 int64_t calls_give_up_ns(int64_t now_ns, int64_t deadline_ns);
 
-/* ---- ask_digest.c: is it the same call? ---- */
+/* ---- request_digest.c: is it the same call? ---- */
 
 /* Of the tool and of the payload without white space between its values. False: no memory. */
 bool calls_request_digest(const struct calls_request *request, unsigned char ret_digest[32]);
@@ -250,7 +250,7 @@ void calls_settle_on_have(struct calls_call *call, const struct bus_message *mes
 /* Takes the right to start the current attempt back, to end the call or to ask somebody else. */
 void calls_settle_revoke(struct calls_call *call);
 
-/* ---- look.c: hints get lost, registers do not ---- */
+/* ---- recheck.c: hints get lost, registers do not ---- */
 
 void calls_recheck_soon(struct calls_call *call);
 void calls_recheck_now(struct calls_call *call);
@@ -263,7 +263,7 @@ bool calls_recheck_awaits_message(struct calls_call *call, const struct peg__blo
 /* The attempt is that provider's. */
 void calls_recheck_follow(struct calls_call *call, peg_str who);
 
-/* ---- join.c ---- */
+/* ---- follow.c ---- */
 
 /* Another call has this identity: 'c' tells whose. */
 void calls_follow(struct calls_call *call, struct peg__blob *blob);
@@ -300,7 +300,7 @@ void calls_outstanding_count(const struct calls_call *call);
 void calls_outstanding_on_answer(struct calls_loop *calls, const struct bus_message *message);
 void calls_outstanding_free(struct calls_loop *calls);
 
-/* ---- leave.c: callers who go; calls_caller_drop() and its like are in loop.h ---- */
+/* ---- leave.c: callers who go; calls_caller_drop() and its like are in calls.h ---- */
 
 void calls_leave_on_waiting(struct calls_loop *calls, const struct bus_message *message);
 void calls_leave_on_left(struct calls_loop *calls, const struct bus_message *message);

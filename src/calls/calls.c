@@ -88,7 +88,7 @@ static peg_status prepare_calls(struct calls_loop *calls, peg_error *reterr)
     return status;
 }
 
-// NOLINTNEXTLINE(readability-function-size): eight parts of a node meet here, once
+// NOLINTNEXTLINE(readability-function-size): the parts of a loop meet here, once
 peg_status calls_loop_new(struct bus *bus, struct net_loop *loop,
                           const struct calls_options *options,
                           const struct calls_environment *environment, void *user,

@@ -8,12 +8,13 @@
  *   caller --calls_start()--> admit -> send --message--> claim -> provider
  *          <----on_end-------- settle or done <--message-- complete <-- provider
  *
- * The loop of the caller's loop coordinates a call (struct calls_call, call.h); the loop of the
- * loop that has the provider's stream has it (struct calls_assignment, provider side.h). They may
- * be the same loop, and talk by bus messages all the same. No stage reads a table of its own as if
- * it were the truth: that is in the registers of the bus.
+ * The caller's loop coordinates a call (struct calls_call, call.h); the loop that has the
+ * provider's stream has its assignment (struct calls_assignment, provider_side.h). They may be the
+ * same loop, and talk by bus messages all the same. No stage reads a table of its own as if it were
+ * the truth: that is in the registers of the bus.
  *
- * The loop knows neither gRPC nor sockets: tests run it on a simulated bus.
+ * It knows neither gRPC nor sockets, and of the gateway what environment.h names: tests run it on a
+ * simulated bus.
  */
 
 #include "base/buf.h"
@@ -73,7 +74,7 @@ struct calls_loop {
     struct calls_table assignments;  /* at providers of this loop, by id and attempt */
     struct calls_table incarnations; /* of the providers below */
     struct calls_provider *providers;
-    size_t n_unknown; /* held calls that nobody knows of: see reported.c */
+    size_t n_unknown; /* assignments that nobody knows of: see reported.c */
     struct calls_emission *emits;
     uint64_t n_emits;         /* so far */
     struct net_timer renewal; /* of leases */
@@ -91,7 +92,7 @@ struct calls_loop {
 };
 
 /* `bus` is this loop's, whose events go to calls_on_message() and calls_on_reset() with the
- * loop as user; `presence` and `metrics` are its owner's. */
+ * struct calls_loop as user. The environment outlives it. */
 peg_status calls_loop_new(struct bus *bus, struct net_loop *loop,
                           const struct calls_options *options,
                           const struct calls_environment *environment, void *user,
@@ -108,7 +109,7 @@ void calls_evict_unknown(struct calls_loop *calls);
 /* A provider of this loop has moved to another; may be called in the middle of anything. `user` is
  * the struct calls_loop. */
 void calls_on_moved(void *user, const char *incarnation);
-/* Calls coordinated, joined and held here, but for those that nobody knows of. */
+/* Calls coordinated, followed and assigned here, but for those that nobody knows of. */
 size_t calls_count(const struct calls_loop *calls);
 /* Those of them that are on their way to a provider, and in no queue yet. */
 size_t calls_count_unsent(const struct calls_loop *calls);

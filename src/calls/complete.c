@@ -378,8 +378,8 @@ static void complete_unfit(struct calls_assignment *assignment, peg_status statu
         complete_malformed(assignment, status, words);
 }
 
-/* The bytes of the response wait in held->outcome, as the outcome that they become if they are
- * good. */
+/* The bytes of the response wait in assignment->outcome, as the outcome that they become if they
+ * are good. */
 static void on_vetted(void *user, peg_status status, peg_str words)
 {
     struct calls_assignment *assignment = (struct calls_assignment *)user;

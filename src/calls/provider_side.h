@@ -6,7 +6,7 @@
  * The provider's side of a loop: who is attached here, and the calls it has, each from the message
  * that brought it until its outcome is written.
  *
- *   QUEUED -> CLAIMING -> HANDED -> (CHECKING) -> COMPLETING -> (gone)
+ *   QUEUED -> CLAIMING -> HANDED -> (VALIDATING) -> COMPLETING -> (gone)
  *   claim.c                         complete.c
  */
 
@@ -47,7 +47,7 @@ struct calls_assignment {
     enum bus_reason given_back; /* COMPLETING: by its provider, if it was its; else BUS_NO_REASON */
     struct peg__blob *token;    /* CLAIMING */
     struct peg__blob *outcome;
-    struct peg__blob *placeholder; /* written in place of a outcome that there is no room for */
+    struct peg__blob *placeholder; /* written in place of an outcome that there is no room for */
     struct bus_wait wait;
     struct bus_wait waiters;
     struct net_timer again;
@@ -97,7 +97,7 @@ struct calls_provider {
     void *user;
 };
 
-/* ---- provider side.c ---- */
+/* ---- provider_side.c ---- */
 
 void calls_providers_on_message(struct calls_loop *calls, const struct bus_message *message);
 void calls_providers_on_reset(struct calls_loop *calls);
@@ -125,7 +125,7 @@ peg_status calls_provider_report_presence(struct calls_provider *provider, peg_e
 
 void calls_provider_free(struct calls_provider *provider);
 
-/* ---- held.c ---- */
+/* ---- assignment.c ---- */
 
 struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
                                               const struct bus_id *id, uint32_t attempt);

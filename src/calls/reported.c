@@ -7,7 +7,7 @@
  *
  *   outcome and token of the attempt:
  *
- *     the token names it      proven; with a outcome it is over, and its provider may stop
+ *     the token names it      proven; with an outcome it is over, and its provider may stop
  *     it does not, or none   of this node: as if it were over; of another one: unknown
  *
  * What is another provider's is answered as what there never was: who lists it learns nothing.

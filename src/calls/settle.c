@@ -29,7 +29,7 @@ static void try_again(struct calls_call *call, void (*fn)(struct net_timer *time
     bus_arm(call->calls->bus, &call->again, bus_now_ns(call->calls->bus) + PAUSE_NS);
 }
 
-/* ---- writing a outcome ----------------------------------------------------------------------
+/* ---- writing an outcome ----------------------------------------------------------------------
  */
 
 static void write_outcome(struct calls_call *call);
@@ -441,7 +441,8 @@ void calls_settle(struct calls_call *call, enum bus_reason reason)
             find_and_notify(call);
         break;
     case CALLS_ADMITTING: /* when it is known who decides */
-    case CALLS_FOLLOWING: /* it was taken over: its new coordinator ends it, or nobody: join.c looks
+    case CALLS_FOLLOWING: /* it was taken over: its new coordinator ends it, or nobody: follow.c
+                           * looks
                            */
     case CALLS_ENDING:
         break;

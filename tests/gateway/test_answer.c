@@ -91,3 +91,18 @@ TEST(what_is_refused_with_words_alone_has_a_name_and_its_code)
         CHECK_STR(peg__str(name), cases[i].name);
     }
 }
+
+TEST(each_error_of_a_call_has_one_of_the_registry)
+{
+    bool is_used[WIRE_N_ERRORS] = {false};
+
+    for (enum calls_error error = CALLS_OK; error < CALLS_N_ERRORS; error++) {
+        const enum wire_error wire = gw_error_of_call(error);
+
+        CHECK(!is_used[wire] && (wire == WIRE_OK) == (error == CALLS_OK));
+        is_used[wire] = true;
+    }
+    CHECK_STR(peg__str(wire_error_name(gw_error_of_call(CALLS_OUTCOME_UNKNOWN))),
+              "outcome_unknown");
+    CHECK_INT(gw_error_of_call(CALLS_N_ERRORS), WIRE_FAULT);
+}

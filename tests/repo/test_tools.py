@@ -74,6 +74,12 @@ def test_layers_refuse_the_forbidden_pairs():
     expect_refused("src/tools/a.c", '"engine/engine.h"', "tools/ may not include engine/")
 
 
+def test_layers_let_calls_use_packed_messages_and_timers_only():
+    found = check({"src/calls/a.c": '#include "wire/pack.h"\n#include "net/loop/loop.h"\n#include "pegboard/v1/registry.fields.h"\n'
+                                    '#include "wire/wire.h"\n#include "net/stream/stream.h"\n#include "pegboard/v1/registry.pb-c.h"\n'})
+    assert [line.split(":")[1] for line in found] == ["4", "5", "6"], found
+
+
 def test_layers_keep_generated_headers_where_protobuf_is():
     assert not check({
         "src/wire/a.c": '#include "goapb/goa.pb-c.h"\n',

@@ -476,14 +476,15 @@ void gw_serve_attach_on_end(struct grpc_call *call, void *node)
 
 static bool may_leave(const struct calls_provider *provider, bool is_urgent)
 {
-    const struct calls_assignment *held = provider->queue.first;
+    const struct calls_assignment *assignment = provider->queue.first;
 
-    while (held && is_urgent && held->coordinator.node != provider->calls->bus->self.node)
-        held = held->next;
-    if (held)
+    while (assignment && is_urgent &&
+           assignment->coordinator.node != provider->calls->bus->self.node)
+        assignment = assignment->next;
+    if (assignment)
         return false;
-    for (held = provider->running.first; held; held = held->next)
-        if (held->step == CALLS_CLAIMING)
+    for (assignment = provider->running.first; assignment; assignment = assignment->next)
+        if (assignment->step == CALLS_CLAIMING)
             return false; /* it is about to be handed over */
     return true;
 }

@@ -344,7 +344,7 @@ static void h_check_written(struct h_call *call, const struct h_outcome_seen *no
             h_outcome(notified));
 }
 
-/* One who waited is told a outcome; refusals are none. */
+/* One who waited is told an outcome; refusals are none. */
 static void h_told(const struct bus_id *id, const struct calls_outcome *outcome)
 {
     struct h_call *call = h_call(id);

@@ -143,7 +143,7 @@ static struct w_node *w_start_node(unsigned n_loops)
     return node;
 }
 
-/* All that it knew is gone; callers and streams of it are others' to token. */
+/* All that it knew is gone; callers and streams of it are others' to mark. */
 static void w_crash_node(struct w_node *node)
 {
     h_say("node %llx CRASHES", (unsigned long long)node->id);
