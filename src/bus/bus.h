@@ -60,14 +60,10 @@ enum bus_message_kind {
     BUS_EMIT,     /* any loop to provider side: a result by EmitToolResult, numbered by `epoch`.
                      Body: see gateway/calls/emit.c */
     BUS_EMITTED,  /* its answer, with its number */
-    BUS_PONG,     /* any loop to provider side: a pong by Pong. Body: the ping id */
     BUS_LISTEN,   /* follower to coordinator: send me BUS_DELTA, too */
     BUS_WAITING,  /* coordinator to follower: is anybody waiting? `epoch` numbers the question */
     BUS_LEFT,     /* follower to coordinator: nobody is; 0: unasked */
     BUS_KEEP,     /* follower to coordinator: go on, even if nobody waits */
-    /* Provider side to coordinator: a duplicate BUS_CALL, or one that it may not start any more:
-     * that message had no effect. */
-    BUS_DUPLICATE,
     BUS_LOST, /* provider side to coordinator: the provider had it and did not return in time */
 };
 
@@ -84,6 +80,8 @@ enum bus_reason {
     BUS_SETTLED,
     BUS_FULL,     /* no quota or no memory for its registers or its assignment */
     BUS_OUTDATED, /* the provider has another version of the toolset */
+    /* It is here already, or may not be started any more: that BUS_CALL had no effect. */
+    BUS_DUPLICATE,
 };
 
 /* Copied when it is sent; the body is shared by reference. */
@@ -95,6 +93,8 @@ struct bus_message {
     uint16_t account; /* BUS_CALL: the quota key of its registers */
     uint64_t owner;   /* BUS_CALL: a hash of the owner of its toolset */
     bool was_claimed; /* BUS_NAK: the attempt is the sender's, which will never start it */
+    /* Of the registers when the call was sent, or reported. BUS_NAK: a coordinator that is under
+     * another one cannot tell what they held, and ends the call with outcome_unknown. */
     uint64_t epoch;
     int64_t deadline_ms; /* cluster time */
     struct bus_address from;

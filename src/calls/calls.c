@@ -207,12 +207,12 @@ static void handle_as_coordinator(struct calls_loop *calls, const struct bus_mes
         calls_settle(call, BUS_CANCELED);
     else if (message->kind == BUS_NAK && message->reason == BUS_UNKNOWN)
         calls_recheck_on_unknown(call, message);
+    else if (message->kind == BUS_NAK && message->reason == BUS_DUPLICATE)
+        calls_outstanding_answer(call, message);
     else if (message->kind == BUS_NAK)
         calls_send_on_nak(call, message);
     else if (message->kind == BUS_HAVE)
         calls_settle_on_have(call, message);
-    else if (message->kind == BUS_DUPLICATE)
-        calls_outstanding_answer(call, message);
     else if (message->kind == BUS_LOST)
         calls_recheck_on_lost(call, message);
 }
@@ -225,9 +225,10 @@ void calls_on_message(void *user, const struct bus_message *message)
     case BUS_CALL:
     case BUS_CANCEL:
     case BUS_ASK:
-    case BUS_EMIT:
-    case BUS_PONG:
         calls_providers_on_message(calls, message);
+        break;
+    case BUS_EMIT:
+        calls_emit_on_message(calls, message);
         break;
     case BUS_DELTA:
         calls_output_on_message(calls, message);
@@ -250,7 +251,6 @@ void calls_on_message(void *user, const struct bus_message *message)
     case BUS_NAK:
     case BUS_STOP:
     case BUS_HAVE:
-    case BUS_DUPLICATE:
     case BUS_LOST:
         handle_as_coordinator(calls, message);
         break;

@@ -215,8 +215,8 @@ void calls_emit(struct calls_loop *calls, const struct calls_emitted *emitted,
                 struct calls_emission *emit);
 /* No answer comes any more; one that waits for none is left alone. */
 void calls_emission_forget(struct calls_emission *emit);
-/* A pong for a ping whose id begins with the incarnation; whatever it is, it is well. */
-void calls_pong(struct calls_loop *calls, peg_str ping_id);
+/* The provider that is attached to that loop answers a ping by another way than its stream. */
+void calls_pong(struct calls_loop *calls, const char *incarnation, struct bus_address at);
 
 /* ---- the provider's side ------------------------------------------------------------------ */
 

@@ -244,22 +244,3 @@ void calls_emit_on_message(struct calls_loop *calls, const struct bus_message *m
 
     bus_send(calls->bus, message->from, &notified, NULL);
 }
-
-/* ---- pongs ----------------------------------------------------------------------------------- */
-
-/* Ping ids are "<incarnation>/<number>". If the provider is on another loop, its own stream will
- * tell: a pong that comes another way is worth a message only if it is cheap. */
-void calls_pong(struct calls_loop *calls, peg_str ping_id)
-{
-    char incarnation[65] = {0};
-    const char *slash = (const char *)memchr(ping_id.ptr, '/', ping_id.len);
-    const size_t len = slash ? (size_t)(slash - ping_id.ptr) : 0;
-    struct calls_provider *provider;
-
-    if (!len || len >= sizeof(incarnation))
-        return;
-    memcpy(incarnation, ping_id.ptr, len);
-    provider = calls_providers_find(calls, incarnation);
-    if (provider)
-        calls_provider_pong(provider);
-}

@@ -20,9 +20,8 @@ static int64_t last_deadline_ms(const struct calls_provider *provider)
     const int64_t of_reported_ms = provider->evicted_ms + provider->calls->options.call_timeout_ms;
     int64_t last_ms = 0;
 
-    for (const struct calls_assignment *assignment = provider->running.first; assignment;
-         assignment = assignment->next) {
-        const int64_t ms = assignment->deadline_ms ? assignment->deadline_ms : of_reported_ms;
+    for (const struct calls_assignment *each = provider->running.first; each; each = each->next) {
+        const int64_t ms = each->machine.deadline_ms ? each->machine.deadline_ms : of_reported_ms;
 
         if (ms > last_ms)
             last_ms = ms;
@@ -43,21 +42,10 @@ static void end_evicted_stream(struct net_timer *timer)
         provider->events->evicted(provider->user, provider->eviction);
 }
 
-/* The stream ends from a timer: whoever drops a call, or reads the catalog, still stands on the
- * provider. And of many that end at once the others are looked through once. */
-void calls_evict_if_done(struct calls_provider *provider)
-{
-    struct bus *bus = provider->calls->bus;
-
-    if (provider->eviction && !provider->is_away)
-        bus_arm(bus, &provider->eviction_timer, bus_now_ns(bus));
-}
-
 static void evict(struct calls_provider *provider, enum calls_error why)
 {
     struct calls_loop *calls = provider->calls;
     const bool is_first = !provider->eviction;
-    struct calls_assignment *next;
 
     provider->eviction = why;
     if (!is_first)
@@ -65,12 +53,8 @@ static void evict(struct calls_provider *provider, enum calls_error why)
     provider->evicted_ms = bus_now_ms(calls->bus);
     provider->eviction_timer.fn = end_evicted_stream;
     calls->env->remove_presence(calls->user, provider->toolset->name, provider->incarnation);
-    for (struct calls_assignment *assignment = provider->queue.first; assignment;
-         assignment = next) {
-        next = assignment->next;
-        calls_assignment_nak(assignment, BUS_GONE, false);
-    }
-    calls_evict_if_done(provider);
+    calls_provider_refuse_queue(provider, BUS_GONE);
+    calls_provider_evict_if_done(provider);
 }
 
 /* ---- the catalog ----------------------------------------------------------------------------- */
@@ -85,7 +69,7 @@ static void change(struct calls_provider *provider, struct calls_toolset *toolse
     calls_provider_set_toolset(provider, toolset);
     if (serves_it)
         calls_provider_set_serves(provider, toolset);
-    if (has_same || provider->is_away || provider->is_offering)
+    if (has_same || calls_provider_is_away(provider) || provider->is_offering)
         return;
     provider->calls->env->await_pong(provider->calls->user, toolset->name, provider->incarnation);
     provider->events->ping(provider->user);
@@ -98,7 +82,7 @@ static void check_provider(struct calls_provider *provider, struct calls_toolset
 
     if (is_its && !provider->eviction && toolset != provider->toolset)
         change(provider, toolset);
-    else if (!is_its && !provider->is_away)
+    else if (!is_its && !calls_provider_is_away(provider))
         evict(provider, toolset ? CALLS_PERMISSION_DENIED : CALLS_NOT_FOUND);
 }
 
@@ -114,7 +98,7 @@ void calls_on_catalog(struct calls_loop *calls)
 void calls_evict_unknown(struct calls_loop *calls)
 {
     for (struct calls_provider *provider = calls->providers; provider; provider = provider->next) {
-        if (!provider->is_away &&
+        if (!calls_provider_is_away(provider) &&
             !calls->env->knows_principal(calls->user, provider->toolset->owner))
             evict(provider, CALLS_UNAUTHENTICATED);
     }

@@ -2,6 +2,7 @@
 
 #include "calls/outcome.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -46,6 +47,30 @@ struct peg__blob *calls_outcome_write(const struct calls_outcome *outcome)
         memcpy(blob->bytes + sizeof(head) + outcome->message.len, outcome->response.ptr,
                outcome->response.len);
     return blob;
+}
+
+/* The attempt in it makes it its writer's own. */
+struct peg__blob *calls_outcome_placeholder(uint32_t attempt, size_t len, bool has_quotas)
+{
+    char text[512];
+    const int n = snprintf(
+        text, sizeof(text),
+        "the tool has run (attempt %u), and who waited was told how it ended; its result of %zu "
+        "bytes was not kept, because %s%s was reached: look before you repeat it with a new "
+        "identity; ask for smaller results, or shorten --result-mapping-ttl",
+        (unsigned)attempt, len,
+        len > PEG_LIMIT_BUS_SMALL_BYTES ? "PEG_LIMIT_BUS_LARGE_BYTES"
+                                        : "PEG_LIMIT_BUS_REGISTER_BYTES",
+        has_quotas ? " or this principal's share of it (PEG_LIMIT_QUOTA_SHARE)" : "");
+    const struct calls_outcome outcome = {
+        .kind = CALLS_KIND_UNKNOWN,
+        .error = CALLS_OUTCOME_UNKNOWN,
+        .message = {text, (size_t)n},
+        .was_started = true,
+        .is_placeholder = true,
+    };
+
+    return calls_outcome_write(&outcome);
 }
 
 /* A tag and a length that takes four bytes, whatever it is: readers take both forms. */

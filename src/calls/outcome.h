@@ -55,6 +55,9 @@ struct calls_outcome {
 };
 
 struct peg__blob *calls_outcome_write(const struct calls_outcome *outcome);
+/* Written in place of an outcome of `len` bytes that there is no room for: a caller that asks later
+ * learns that there was one, and the call is not started again. NULL: no memory. */
+struct peg__blob *calls_outcome_placeholder(uint32_t attempt, size_t len, bool has_quotas);
 /* The same without copying a large result: its bytes begin with CALLS_OUTCOME_CAPACITY of no
  * meaning, then comes the result's JSON, then what else is in the response, packed. Takes their
  * memory; NULL: they were not whole. */

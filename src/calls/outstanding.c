@@ -145,8 +145,7 @@ static void read_outstanding_identity(struct outstanding *outstanding)
 /* Only what says that the message was dropped: BUS_DONE may be of one that was counted before. */
 void calls_outstanding_on_answer(struct calls_loop *calls, const struct bus_message *message)
 {
-    const bool is_dropped = message->kind == BUS_DUPLICATE ||
-                            (message->kind == BUS_NAK && message->reason != BUS_UNKNOWN);
+    const bool is_dropped = message->kind == BUS_NAK && message->reason != BUS_UNKNOWN;
     struct outstanding *outstanding =
         is_dropped ? (struct outstanding *)calls_table_find(&calls->outstanding, &message->id, 0)
                    : NULL;

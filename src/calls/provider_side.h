@@ -3,54 +3,38 @@
 #define PEG_CALLS_PROVIDER_SIDE_H
 
 /*
- * The provider's side of a loop: who is attached here, and the calls it has, each from the message
- * that brought it until its outcome is written.
+ * The provider's side of a loop: the providers that are attached here, and their assignments. Files
+ * call those below them:
  *
- *   QUEUED -> CLAIMING -> HANDED -> (VALIDATING) -> COMPLETING -> (gone)
- *   claim.c                         complete.c
+ *   receive.c           messages of coordinators
+ *   emit.c              results by EmitToolResult
+ *   providers.c         providers come, go, move, drain; leases
+ *   reattach.c          what a provider reports when it comes back
+ *   result.c, evict.c   what a provider answers; providers whose toolset is not theirs any more
+ *   version.c           the revision that a provider serves
+ *   host_assignment.c   executes the actions of machines and feeds them events
+ *   assignment.c        the machine: assignment.h
  */
 
+#include "calls/assignment.h"
 #include "calls/calls.h"
-
-enum calls_assignment_step {
-    CALLS_QUEUED,     /* waits until the provider has a place */
-    CALLS_CLAIMING,   /* asks for the right to start it */
-    CALLS_HANDED,     /* the provider has it */
-    CALLS_VALIDATING, /* a worker reads its result */
-    CALLS_COMPLETING, /* its outcome is being written */
-};
 
 struct calls_assignment {
     struct calls_entry entry; /* id and attempt; the first member */
     struct calls_provider *provider;
-    struct calls_assignment *next; /* the provider's queue, or those that it has */
+    struct calls_assignment_list *list; /* of the provider: its queue, or those that it has */
+    struct calls_assignment *next;
     struct calls_assignment *prev;
-    enum calls_assignment_step step;
-    struct peg__blob *request; /* a packed pegboard.v1.Call; NULL: it was reported by a provider */
+    struct calls_assignment_machine machine;
+    struct peg__blob *request;     /* until it is handed over: a packed pegboard.v1.Call */
     const struct calls_tool *tool; /* of the provider's toolset; NULL: not known (any more) */
     struct bus_address coordinator;
-    int64_t deadline_ms; /* 0: it was reported, and that is not known */
-    uint64_t epoch;
-    uint16_t account;         /* whose its registers are; 0: not known, or no matter */
-    enum bus_reason canceled; /* BUS_NO_REASON: it is not */
-    bool is_reported;         /* by the last Hello, and it was not looked at since */
-    /* A provider said that it has it, and nobody has looked yet whether it was ever handed it: what
-     * it answers counts only if the register of the attempt names it. */
-    bool is_unverified;
-    bool was_reported; /* it came with a Hello, not with a message */
-    bool is_over;      /* its outcome stands; whether it was this provider's call is looked at */
-    /* Nobody knows of it, or it has ended: it takes no place at its provider. Since then. */
-    bool is_unknown;
-    int64_t unknown_since_ns;
-    bool was_queried; /* its coordinator waits for it, or did at the last review */
+    uint16_t account; /* the quota key of its registers; 0: not known, or without quotas */
     /* what may be pending */
-    enum bus_reason given_back; /* COMPLETING: by its provider, if it was its; else BUS_NO_REASON */
-    struct peg__blob *token;    /* CLAIMING */
-    struct peg__blob *outcome;
+    struct peg__blob *value;       /* CLAIMING: its token; VALIDATING and later: its outcome */
     struct peg__blob *placeholder; /* written in place of an outcome that there is no room for */
     struct bus_wait wait;
-    struct bus_wait waiters;
-    struct net_timer again;
+    struct net_timer retry;
     struct calls_check *check;
 };
 
@@ -58,6 +42,13 @@ struct calls_assignment_list {
     struct calls_assignment *first;
     struct calls_assignment *last;
     size_t n;
+};
+
+enum calls_provider_place {
+    CALLS_HERE,
+    CALLS_MOVED,      /* another loop has it, and its lease; its stream here ends soon */
+    CALLS_AWAY,       /* its stream is over, its lease is not: it may come back */
+    CALLS_MOVED_AWAY, /* both */
 };
 
 struct calls_provider {
@@ -68,92 +59,68 @@ struct calls_provider {
     struct calls_toolset *toolset; /* as it is registered */
     struct calls_toolset *serves;  /* as its stream has spoken of it, by Hello or Offer */
     bool is_offering;              /* its Offer is being registered: it serves what comes of that */
-    uint16_t account;              /* of its owner, who is always the same one, */
-    uint64_t owner_hash;           /* whom each message names */
+    uint16_t account;              /* of its owner, which never changes, */
+    uint64_t owner_hash;           /* and which each BUS_CALL names */
     char incarnation[65];
     uint32_t credits;
-    uint32_t number; /* of its last hello; 0: it does not tell */
+    uint32_t number; /* of its last Hello; 0: it does not count them */
     bool is_draining;
-    bool is_away;          /* its stream is over, its lease is not */
-    bool is_moved;         /* another loop has it, and its lease */
-    struct net_timer away; /* until then it may come back; of one that moved: its stream ends */
-    /* CALLS_NOT_FOUND, CALLS_PERMISSION_DENIED: the toolset is not its any more. It finishes what
-     * it runs, and gets nothing else. */
+    enum calls_provider_place place;
+    struct net_timer away; /* AWAY: it may come back until then; MOVED: its stream ends */
+    /* CALLS_NOT_FOUND, CALLS_PERMISSION_DENIED, CALLS_UNAUTHENTICATED: the toolset is not its any
+     * more. It finishes what it runs, and gets nothing else. */
     enum calls_error eviction;
     int64_t evicted_ms;
-    struct net_timer
-        eviction_timer; /* its stream ends then, if nobody waits any more for what it has */
+    struct net_timer eviction_timer; /* ends its stream, if no call awaits its result any more */
     struct calls_assignment_list queue;
     size_t queued_bytes;
     struct calls_assignment_list running; /* CLAIMING and later */
-    size_t n_unknown;                     /* of these */
-    struct net_timer review; /* of those that it has reported, or the next look at some */
+    size_t n_unknown;                     /* of these: they take no place */
+    struct net_timer review;              /* of those that it reported, or the next part of them */
     bool is_pumping;
-    bool owes_cancels; /* it has come back, and may not know which of its calls nobody awaits */
-    struct calls_assignment *unchecked; /* of `running`: those before it were told; NULL: all */
+    bool has_unchecked;                 /* some that its last Hello lists were not looked at */
+    struct calls_assignment *unchecked; /* of `running`: the first of these, or one before it */
     struct calls_meter *meter;
     struct bus_wait lease;
     const struct calls_provider_events *events;
     void *user;
 };
 
-/* ---- provider_side.c ---- */
+static inline bool calls_provider_is_away(const struct calls_provider *provider)
+{
+    return provider->place >= CALLS_AWAY;
+}
 
-void calls_providers_on_message(struct calls_loop *calls, const struct bus_message *message);
-void calls_providers_on_reset(struct calls_loop *calls);
-/* Tells whoever sent a message what became of it. */
-void calls_providers_reply(struct calls_loop *calls, const struct bus_message *about,
-                           enum bus_message_kind kind, enum bus_reason reason);
-/* Answers a message whose call is not here, or does not get in. */
-void calls_providers_refuse(struct calls_loop *calls, const struct bus_message *about,
-                            enum bus_reason reason);
-struct bus_id calls_providers_hash(const struct calls_loop *calls, const char *incarnation);
-struct calls_provider *calls_providers_find(struct calls_loop *calls, const char *incarnation);
-/* Several may say that they have one call; the first was handed it, unless that one has ended. */
+/* ---- host_assignment.c ---- */
+
+/* In its provider's queue (`request`: takes a reference), or reported by it (NULL). */
+struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
+                                              const struct bus_id *id, uint32_t attempt,
+                                              struct bus_address coordinator,
+                                              struct peg__blob *request);
+/* Right in any state, and nothing is sent. */
+void calls_assignment_drop(struct calls_assignment *assignment);
+/* One event, and what comes of it: the assignment may be gone then. */
+void calls_assignment_feed(struct calls_assignment *assignment,
+                           enum calls_assignment_event_kind kind);
+/* The same with a reason, and output of the tool. */
+void calls_assignment_feed_reason(struct calls_assignment *assignment,
+                                  enum calls_assignment_event_kind kind, enum bus_reason reason);
+void calls_assignment_feed_output(struct calls_assignment *assignment, struct peg__blob *output);
+/* Several providers may report one call; the first was handed it, unless that one has ended. */
 struct calls_assignment *calls_assignment_find(const struct calls_loop *calls,
                                                const struct bus_id *id, uint32_t attempt);
 /* That of a provider, which may be NULL. */
 struct calls_assignment *calls_assignment_find_by(const struct calls_provider *provider,
                                                   const struct bus_id *id, uint32_t attempt);
-void calls_provider_renew(struct calls_provider *provider);
-/* It goes, and has all of its lease to come back. */
-void calls_provider_renew_last(struct calls_provider *provider);
-/* Every loop and node is to know that it is here, and whether it drains. */
-peg_status calls_provider_report_presence(struct calls_provider *provider, peg_error *reterr);
-
-/* ---- attach.c ---- */
-
-void calls_provider_free(struct calls_provider *provider);
-
-/* ---- assignment.c ---- */
-
-struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
-                                              const struct bus_id *id, uint32_t attempt);
-void calls_assignment_drop(struct calls_assignment *assignment);
-/* From the queue to those that the provider has, or is about to have. */
-void calls_assignment_run(struct calls_assignment *assignment);
-/* Tells the coordinator that it was not started, and drops it. */
-void calls_assignment_nak(struct calls_assignment *assignment, enum bus_reason reason,
-                          bool was_claimed);
-void calls_assignment_send(struct calls_assignment *assignment, enum bus_message_kind kind,
-                           struct peg__blob *body);
-struct bus_key calls_assignment_key(const struct calls_assignment *assignment, char what,
-                                    uint32_t n);
+/* How long its registers are of use. */
 int64_t calls_assignment_keep_until(const struct calls_assignment *assignment);
-
-/* ---- evict.c ---- */
-
-/* It has a call less. One that is evicted goes when nobody waits any more for what it has. */
-void calls_evict_if_done(struct calls_provider *provider);
-
-/* ---- claim.c ---- */
-
-void calls_claim_on_call(struct calls_loop *calls, const struct bus_message *message);
-void calls_claim_on_cancel(struct calls_loop *calls, const struct bus_message *message);
-/* To its provider, if that has it and is here. */
-void calls_claim_send_cancel(const struct calls_assignment *assignment);
 /* Hands over as many calls as the provider has places for. */
-void calls_claim_pump(struct calls_provider *provider);
+void calls_provider_pump(struct calls_provider *provider);
+/* What waits for it goes elsewhere. */
+void calls_provider_refuse_queue(struct calls_provider *provider, enum bus_reason reason);
+/* An evicted provider goes when no call awaits its result any more: has the last one gone? */
+void calls_provider_evict_if_done(struct calls_provider *provider);
 
 /* ---- version.c ---- */
 
@@ -164,23 +131,30 @@ void calls_provider_set_toolset(struct calls_provider *provider, struct calls_to
 /* Its stream speaks of that one. */
 void calls_provider_set_serves(struct calls_provider *provider, struct calls_toolset *toolset);
 
-/* ---- reported.c ---- */
+/* ---- reattach.c ---- */
 
-/* A Hello was read: those of its calls that it names are to be looked at. */
-void calls_reported_queue(struct calls_provider *provider);
-/* What became of the calls that a provider has come (back) with? Of some of them; the others have
- * their turn soon. */
-void calls_reported_recheck(struct calls_provider *provider);
-void calls_reported_review(struct net_timer *timer);
-/* Its coordinator asks for it, or its provider speaks of it. */
-void calls_reported_verify(struct calls_assignment *assignment);
+/* Takes the list of a Hello: all of it, or nothing that is new. */
+peg_status calls_reattach_take(struct calls_provider *provider, const struct calls_attach *attach,
+                               peg_error *reterr);
+/* What the provider was handed and does not list. */
+void calls_reattach_drop_unlisted(struct calls_provider *provider,
+                                  const struct calls_attach *attach);
+/* Coordinators and registers have their turn in parts, when the stream is ready. */
+void calls_reattach_begin(struct calls_provider *provider);
+void calls_reattach_continue(struct calls_provider *provider);
+void calls_reattach_on_review(struct net_timer *timer);
 
-/* ---- complete.c ---- */
+/* ---- providers.c ---- */
 
-/* Its provider has not started it, and will not: that is told if it was its to start. */
-void calls_complete_give_back(struct calls_assignment *assignment, enum bus_reason reason);
-void calls_complete_retry(struct calls_assignment *assignment);
-bool calls_assignment_is_of_another_node(const struct calls_assignment *assignment);
+struct calls_provider *calls_providers_find(const struct calls_loop *calls,
+                                            const char *incarnation);
+void calls_provider_renew(struct calls_provider *provider);
+void calls_provider_free(struct calls_provider *provider);
+void calls_providers_on_reset(struct calls_loop *calls);
+
+/* ---- receive.c ---- */
+
+void calls_providers_on_message(struct calls_loop *calls, const struct bus_message *message);
 
 /* ---- emit.c ---- */
 

@@ -17,22 +17,23 @@
 /* ---- what it serves ---- */
 
 /* Tools are looked up again: those of the old toolset go with it. */
+static void find_tools(struct calls_provider *provider, struct calls_assignment_list *list)
+{
+    struct calls_loop *calls = provider->calls;
+
+    for (struct calls_assignment *each = list->first; each; each = each->next)
+        if (each->tool)
+            each->tool = calls->env->find_tool(calls->user, provider->toolset, each->tool->name);
+}
+
 void calls_provider_set_toolset(struct calls_provider *provider, struct calls_toolset *toolset)
 {
     struct calls_loop *calls = provider->calls;
     struct calls_toolset *old = provider->toolset;
 
     provider->toolset = calls->env->ref_toolset(calls->user, toolset);
-    for (struct calls_assignment *assignment = provider->queue.first; assignment;
-         assignment = assignment->next)
-        assignment->tool = assignment->tool
-                               ? calls->env->find_tool(calls->user, toolset, assignment->tool->name)
-                               : NULL;
-    for (struct calls_assignment *assignment = provider->running.first; assignment;
-         assignment = assignment->next)
-        assignment->tool = assignment->tool
-                               ? calls->env->find_tool(calls->user, toolset, assignment->tool->name)
-                               : NULL;
+    find_tools(provider, &provider->queue);
+    find_tools(provider, &provider->running);
     calls->env->unref_toolset(calls->user, old);
 }
 

@@ -231,7 +231,7 @@ static void look_here(void *user)
     while (provider && (strncmp(provider->incarnation, where->incarnation, len) != 0 ||
                         provider->incarnation[len] != '-'))
         provider = provider->next;
-    where->is_here = provider && !provider->is_away;
+    where->is_here = provider && !calls_provider_is_away(provider);
 }
 
 static bool is_on(unsigned loop, const char *incarnation)

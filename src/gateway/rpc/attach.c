@@ -484,7 +484,7 @@ static bool may_leave(const struct calls_provider *provider, bool is_urgent)
     if (assignment)
         return false;
     for (assignment = provider->running.first; assignment; assignment = assignment->next)
-        if (assignment->step == CALLS_CLAIMING)
+        if (assignment->machine.state == ASSIGNMENT_CLAIMING)
             return false; /* it is about to be handed over */
     return true;
 }
@@ -495,7 +495,7 @@ void gw_serve_attach_drain(struct calls_loop *calls, bool is_urgent)
         struct gw_attached *attached = (struct gw_attached *)provider->user;
 
         /* One that was evicted must not come back, here or elsewhere. */
-        if (!provider->is_away && !provider->eviction && provider->events == &EVENTS &&
+        if (!calls_provider_is_away(provider) && !provider->eviction && provider->events == &EVENTS &&
             !attached->was_told_to_leave && may_leave(provider, is_urgent))
             send_drain(attached);
     }
@@ -507,7 +507,7 @@ void gw_serve_attach_close(struct calls_loop *calls)
 
     for (struct calls_provider *provider = calls->providers; provider; provider = next) {
         next = provider->next;
-        if (provider->is_away || provider->events != &EVENTS)
+        if (calls_provider_is_away(provider) || provider->events != &EVENTS)
             continue;
         if (provider->eviction)
             on_evicted(provider->user, provider->eviction);

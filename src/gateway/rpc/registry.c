@@ -484,15 +484,6 @@ static const struct gw_provider_entry *find_provider(struct calls_loop *calls,
     return NULL;
 }
 
-static void forward_pong(struct calls_loop *calls, const struct gw_provider_entry *entry)
-{
-    struct bus_message message = {.kind = BUS_PONG, .from = calls->bus->self};
-    const struct bus_address to = entry->address;
-
-    memcpy(message.incarnation, entry->incarnation, sizeof(message.incarnation));
-    bus_send(calls->bus, to, &message, NULL);
-}
-
 /* Old providers end when it fails, so it is always answered. */
 void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node)
 {
@@ -506,7 +497,7 @@ void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *requ
     if (toolset && peg__str_eq(toolset->owner, gw_call_principal(call)->name))
         entry = find_provider(calls, request);
     if (entry)
-        forward_pong(calls, entry);
+        calls_pong(calls, entry->incarnation, entry->address);
     grpc_call_reply(call, peg__str(""));
 }
 

@@ -338,11 +338,11 @@ static void r_describe_desk(const struct calls_loop *calls)
          provider = provider->next)
         for (const struct calls_assignment *assignment = provider->running.first; assignment;
              assignment = assignment->next)
-            h_say("%s: left at %s in step %d, %s%s%s%s", h_id(&assignment->entry.id),
-                  provider->incarnation, assignment->step, provider->is_away ? "away " : "",
+            h_say("%s: left at %s, %s, %s%s%s", h_id(&assignment->entry.id), provider->incarnation,
+                  calls_assignment_state_names[assignment->machine.state],
+                  calls_provider_is_away(provider) ? "away " : "",
                   assignment->wait.pending ? "wait " : "",
-                  assignment->waiters.pending ? "waiters " : "",
-                  assignment->again.is_armed ? "again " : "");
+                  assignment->retry.is_armed ? "retry " : "");
 }
 
 static void r_describe(void)
