@@ -66,11 +66,9 @@ TEST(one_that_is_not_told_and_loses_the_claim_leaves_nothing)
     struct world world;
     struct player player;
     struct caller callers[2];
-    struct calls_assignment *assignment;
 
     open_with_queue(&world, &player, callers);
-    assignment = calls_assignment_find(world.calls, &callers[1].caller.id, 1);
-    assignment->canceled = BUS_CANCELED;
+    lost_kind = BUS_CANCEL;
     calls_caller_drop(&callers[1].caller);
     settle(&world);
     CHECK_INT(bus_local_n_registers(world.hub), 2);
@@ -149,7 +147,7 @@ static void check_that_proof_stays(struct world *world, struct player *player,
     const struct bus_id id = caller->caller.id;
 
     CHECK_INT(n_outstanding(world, caller), 1);
-    calls_assignment_find(world->calls, &id, 2)->canceled = BUS_CANCELED;
+    lost_kind = BUS_CANCEL;
     calls_caller_drop(&caller->caller);
     settle(world);
     CHECK(stands(world, &id, BUS_CLAIM, 2));

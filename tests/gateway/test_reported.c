@@ -214,8 +214,7 @@ TEST(who_lists_an_attempt_before_it_is_made_does_not_get_it)
         settle(&world);
         calls_provider_drain(thieves[i].provider);
     }
-    calls_complete_give_back(calls_assignment_find_by(player.provider, &player.handed[0].id, 1),
-                             BUS_GONE);
+    calls_provider_nak(player.provider, &player.handed[0].id, 1, BUS_GONE);
     settle(&world);
     CHECK_INT(player.n_handed, 2);
     CHECK_INT(player.handed[1].attempt, 2);
@@ -353,7 +352,7 @@ TEST(all_that_is_left_of_a_long_list_may_end_before_it_is_looked_at)
         calls_provider_nak(player.provider, &MANY_CALLS[i].id, 1, BUS_OVERLOADED);
     settle_all(&world);
     CHECK_INT(player.n_canceled, n);
-    CHECK(!player.provider->owes_cancels);
+    CHECK(player.provider->review.is_armed);
     world_close(&world);
 }
 
