@@ -58,13 +58,13 @@ enum bus_message_kind {
     BUS_DONE,     /* to coordinator and waiters. Body: the outcome, or none: read the register */
     BUS_STOP,     /* follower to coordinator: cancel the call */
     BUS_EMIT,     /* any loop to provider side: a result by EmitToolResult, numbered by `epoch`.
-                     Body: see gateway/calls/emit.c */
+                     Body: see calls/emit.c */
     BUS_EMITTED,  /* its answer, with its number */
     BUS_LISTEN,   /* follower to coordinator: send me BUS_DELTA, too */
     BUS_WAITING,  /* coordinator to follower: is anybody waiting? `epoch` numbers the question */
     BUS_LEFT,     /* follower to coordinator: nobody is; 0: unasked */
     BUS_KEEP,     /* follower to coordinator: go on, even if nobody waits */
-    BUS_LOST, /* provider side to coordinator: the provider had it and did not return in time */
+    BUS_LOST,     /* provider side to coordinator: the provider had it and did not return in time */
 };
 
 enum bus_reason {

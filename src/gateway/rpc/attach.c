@@ -495,8 +495,9 @@ void gw_serve_attach_drain(struct calls_loop *calls, bool is_urgent)
         struct gw_attached *attached = (struct gw_attached *)provider->user;
 
         /* One that was evicted must not come back, here or elsewhere. */
-        if (!calls_provider_is_away(provider) && !provider->eviction && provider->events == &EVENTS &&
-            !attached->was_told_to_leave && may_leave(provider, is_urgent))
+        if (!calls_provider_is_away(provider) && !provider->eviction &&
+            provider->events == &EVENTS && !attached->was_told_to_leave &&
+            may_leave(provider, is_urgent))
             send_drain(attached);
     }
 }
