@@ -65,6 +65,10 @@ struct bus_ports {
 
 struct bus_local;
 
+/* The local bus is a part of another one, `face`, for what stays in the process: the events, the
+ * user, the epoch and the time are those of the other. */
+void bus_local_set_face(struct bus *bus, struct bus *face);
+
 struct bus_port {
     struct net_message changes; /* first: maps or leases have changed */
     atomic_bool is_woken;       /* it is posted; that is a reference */
@@ -149,6 +153,11 @@ struct bus_map_write {
 };
 peg_status bus_map_table_set(struct bus_map_table *table, const struct bus_map_write *write,
                              bool *ret_written, uint64_t *ret_revision) PEG_MUST_USE;
+
+/* The same for a change that has its revision already, whatever is expected. One that is not newer
+ * than what the table has changes nothing. */
+peg_status bus_map_table_apply(struct bus_map_table *table, const struct bus_map_write *write,
+                               uint64_t revision) PEG_MUST_USE;
 
 void bus_map_table_watch(struct bus_map_table *table, struct bus_watch *watch, void *owner);
 void bus_map_table_unwatch(struct bus_map_table *table, struct bus_watch *watch);

@@ -42,7 +42,8 @@ struct bus_local_hub {
 };
 
 struct bus_local {
-    struct bus bus; /* first */
+    struct bus bus;   /* first */
+    struct bus *face; /* whose owner uses it: itself, or the bus that it is a part of */
     struct bus_local_hub *hub;
     struct net_loop *loop;
     struct bus_port *port;
@@ -67,7 +68,7 @@ static struct bus_answer new_answer(struct bus *bus, peg_status status)
 {
     return (struct bus_answer){
         .status = status,
-        .epoch = 1,
+        .epoch = bus_epoch(local_of(bus)->face),
         .asked_ns = net_loop_now_ns(local_of(bus)->loop),
     };
 }
@@ -159,8 +160,10 @@ static struct envelope *take_queued(struct bus_local *local)
 
 static void deliver_message(struct bus_local *local, const struct bus_message *message)
 {
-    if (local->bus.events.on_message)
-        local->bus.events.on_message(local->bus.user, message);
+    const struct bus *face = local->face;
+
+    if (face->events.on_message)
+        face->events.on_message(face->user, message);
 }
 
 /* Also messages that are sent meanwhile, but not for ever. A handler may free the bus. */
@@ -258,7 +261,7 @@ static void on_posts(struct net_message *message)
         struct bus_post *post = local->posts;
 
         local->posts = post->next;
-        post->fn(post, local->bus.user);
+        post->fn(post, local->face->user);
     }
     bus_port_unref(port);
 }
@@ -281,7 +284,7 @@ static void sweep_registers(struct net_timer *timer)
     struct bus_local *local = peg__container_of(timer, struct bus_local, sweep);
     struct bus_registers *registers = local->hub->registers;
     const bool has_more =
-        bus_registers_sweep(registers, local_now_ms(&local->bus), PEG_LIMIT_BUS_SWEEP);
+        bus_registers_sweep(registers, bus_now_ms(local->face), PEG_LIMIT_BUS_SWEEP);
 
     if (bus_registers_len(registers) > 0)
         net_loop_arm(local->loop, timer,
@@ -571,6 +574,7 @@ peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint3
         .lease_check = {.fn = check_leases},
         .deliver = {.fn = deliver_queue},
     };
+    local->face = &local->bus;
     local->queue_end = &local->queue;
     if (!bus_ports_open(&hub->ports, number, port))
         return peg__fail(reterr, PEG_EEXISTS, "E_BUS_NUMBER",
@@ -581,6 +585,11 @@ peg_status bus_local_new(struct bus_local_hub *hub, struct net_loop *loop, uint3
     local = NULL;
     port = NULL;
     return PEG_OK;
+}
+
+void bus_local_set_face(struct bus *bus, struct bus *face)
+{
+    local_of(bus)->face = face;
 }
 
 static int64_t measure_offset_ns(void)

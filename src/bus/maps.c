@@ -122,7 +122,7 @@ static void wake_all(const struct bus_map_table *table)
         table->wake(watch->owner);
 }
 
-/* Takes the reference of `item` if it succeeds. */
+/* Takes the reference of `item`, which has its revision, if it succeeds. */
 static peg_status replace_item(struct bus_map_table *table, struct bus_item *old,
                                struct bus_item *item)
 {
@@ -134,7 +134,8 @@ static peg_status replace_item(struct bus_map_table *table, struct bus_item *old
         return status;
     if (old)
         drop_item(table, old);
-    item->revision = ++table->revision;
+    if (item->revision > table->revision)
+        table->revision = item->revision;
     item->n_unreported = table->n_watches;
     table->n_items++;
     table->bytes += item_bytes(item);
@@ -161,6 +162,7 @@ peg_status bus_map_table_set(struct bus_map_table *table, const struct bus_map_w
     revision = old ? old->revision : 0;
     written = write->expected == BUS_ANY_REVISION || write->expected == revision;
     if (written && (old || write->value)) {
+        item->revision = table->revision + 1;
         status = replace_item(table, old, item);
         if (!status) {
             revision = write->value ? table->revision : 0;
@@ -174,6 +176,28 @@ peg_status bus_map_table_set(struct bus_map_table *table, const struct bus_map_w
     *ret_written = written;
     *ret_revision = revision;
     return PEG_OK;
+}
+
+peg_status bus_map_table_apply(struct bus_map_table *table, const struct bus_map_write *write,
+                               uint64_t revision)
+{
+    struct bus_item *item = new_item(write->key, write->value);
+    peg_status status = PEG_OK;
+    struct bus_item *old;
+
+    if (!item)
+        return PEG_ENOMEM;
+    item->revision = revision;
+    pthread_mutex_lock(&table->lock);
+    old = (struct bus_item *)peg__map_get(&table->keys, write->key);
+    if ((old && old->revision < revision) || (!old && write->value)) {
+        status = replace_item(table, old, item);
+        if (!status)
+            item = NULL;
+    }
+    pthread_mutex_unlock(&table->lock);
+    unref_item(item);
+    return status;
 }
 
 /* ---- watching ------------------------------------------------------------------------------ */

@@ -650,6 +650,7 @@ TEST(all_replicas_end_with_the_same)
     }
     for (unsigned i = 0; i < C_N; i++)
         c_do(i, c_set_many, &i);
+    c_settle();
     for (unsigned k = 0; k < 5; k++) {
         const char name[2] = {(char)('a' + k), '\0'};
 

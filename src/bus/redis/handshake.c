@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a loop does with a new connection before anything else:
+ *
+ *   SCRIPT LOAD...; SUBSCRIBE; SET secret NX GET; SET epoch NX GET; TIME       one pipeline
+ *   the epoch is of another run of the server: a new one, by compare-and-set
+ *   leases again, maps                                                         before the rest
+ *
+ *   peg:<name>:secret   64 hexadecimal digits; the first one that is written holds
+ *   peg:<name>:epoch    64 random bits and the run_id of the server under which it holds
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/text/str.h"
+#include "bus/redis/internal.h"
+
+/* ---- replies ------------------------------------------------------------------------------- */
+
+/* An error, here, is of no use to anybody but the log. Frees the command if it is one. */
+static bool is_refused(struct redis_command *command, const struct resp_value *reply)
+{
+    struct redis_bus *bus = command->bus;
+    peg_error error;
+
+    if (reply && reply->kind != RESP_ERROR)
+        return false;
+    if (reply && bus->session) {
+        redis_fail_reply(&error, reply);
+        redis_session_doom(bus->session, &error);
+    }
+    redis_command_reject(command, PEG_EIO);
+    return true;
+}
+
+static void ask_in_handshake(struct redis_command *command, size_t mark)
+{
+    struct redis_bus *bus = command->bus;
+    peg_error error;
+
+    if (!redis_queue_add(&bus->handshake_queue, mark, &command->request))
+        return;
+    peg__fail_nomem(&error);
+    redis_session_doom(bus->session, &error);
+    redis_command_reject(command, PEG_ENOMEM);
+}
+
+static struct redis_command *new_command(struct redis_bus *bus,
+                                         void (*fn)(struct redis_request *request,
+                                                    const struct resp_value *reply))
+{
+    struct redis_command *command = redis_command_new(bus, NULL, fn);
+    peg_error error;
+
+    if (!command) {
+        peg__fail_nomem(&error);
+        redis_session_doom(bus->session, &error);
+    }
+    return command;
+}
+
+/* ---- the end of it ------------------------------------------------------------------------- */
+
+/* Before what waited for the connection: the server may have lost the leases, and others look. */
+static void send_first(struct redis_bus *bus)
+{
+    struct redis_queue waiting = bus->queue;
+
+    bus->queue = bus->handshake_queue;
+    redis_retake_leases(bus);
+    redis_put_leases(bus);
+    redis_maps_load(bus);
+    redis_session_send(bus->session, &bus->queue);
+    redis_queue_fail(&bus->queue);
+    bus->handshake_queue = bus->queue;
+    bus->queue = waiting;
+}
+
+static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
+{
+    const uint64_t epoch = redis_epoch_number(epoch_text);
+    const bool was_ready = bus->was_ready;
+
+    if (epoch_text.ptr != bus->epoch_text)
+        snprintf(bus->epoch_text, sizeof(bus->epoch_text), PEG_FMT, PEG_ARG(epoch_text));
+    if (epoch != bus->epoch)
+        bus->has_stepped = false; /* the new one says so already */
+    bus->epoch = epoch;
+    bus->is_ready = true;
+    bus->was_ready = true;
+    bus->last_refusal = NULL;
+    atomic_fetch_add(&bus->hub->n_connects, 1);
+    net_loop_disarm(bus->loop, &bus->hold);
+    send_first(bus);
+    net_loop_later(bus->loop, &bus->flush);
+    if (was_ready && bus->bus.events.on_reset)
+        bus->bus.events.on_reset(bus->bus.user);
+}
+
+/* ---- the epoch ----------------------------------------------------------------------------- */
+
+static bool new_epoch_text(struct redis_bus *bus, char ret_text[REDIS_EPOCH_TEXT])
+{
+    uint64_t bits;
+
+    if (!peg__random(&bits, sizeof(bits)))
+        return false;
+    snprintf(ret_text, REDIS_EPOCH_TEXT, "%016llx:%s", (unsigned long long)bits,
+             redis_session_run_id(bus->session));
+    return true;
+}
+
+static void fail_randomness(struct redis_bus *bus)
+{
+    peg_error error;
+
+    peg__fail_no_randomness(&error);
+    redis_session_doom(bus->session, &error);
+}
+
+static bool is_of_this_run(struct redis_bus *bus, peg_str epoch)
+{
+    const peg_str run_id = peg__str(redis_session_run_id(bus->session));
+
+    return epoch.len == 16 + 1 + run_id.len && peg__str_eq(peg__str_from(epoch, 17), run_id);
+}
+
+static void put_epoch_script(struct redis_bus *bus, struct peg__buf *out, const char *old,
+                             const char *text)
+{
+    resp_put_command(out, 6);
+    resp_puts(out, "EVAL");
+    resp_puts(out, redis_scripts[REDIS_EPOCH]);
+    resp_puts(out, "1");
+    redis_put_key(bus, out, "epoch");
+    resp_puts(out, old);
+    resp_puts(out, text);
+}
+
+void redis_put_new_epoch(struct redis_bus *bus)
+{
+    const size_t mark = redis_queue_mark(&bus->queue);
+    struct redis_command *command = redis_command_new(bus, NULL, redis_command_on_done);
+    char text[REDIS_EPOCH_TEXT];
+
+    if (!command)
+        return;
+    if (!new_epoch_text(bus, text)) {
+        redis_command_give(command);
+        return;
+    }
+    put_epoch_script(bus, &bus->queue.out, bus->epoch_text, text);
+    redis_command_ask(command, mark);
+    bus->n_in_group++; /* it is read, and found to be another one */
+}
+
+static void on_epoch_replaced(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct redis_bus *bus = command->bus;
+    peg_error error;
+
+    if (is_refused(command, reply))
+        return;
+    redis_bus_hold(bus);
+    if (reply->kind == RESP_TEXT && is_of_this_run(bus, reply->text)) {
+        end_handshake(bus, reply->text);
+    } else {
+        peg__fail(&error, PEG_EIO, "E_REDIS_EPOCH",
+                  "another node of the registry changes the epoch at the same time: again");
+        redis_session_doom(bus->session, &error);
+    }
+    redis_command_give(command);
+    redis_bus_release(bus);
+}
+
+static void replace_epoch(struct redis_bus *bus)
+{
+    const size_t mark = redis_queue_mark(&bus->handshake_queue);
+    struct redis_command *command = new_command(bus, on_epoch_replaced);
+    char text[REDIS_EPOCH_TEXT];
+
+    if (!command)
+        return;
+    if (!new_epoch_text(bus, text)) {
+        fail_randomness(bus);
+        redis_command_give(command);
+        return;
+    }
+    put_epoch_script(bus, &bus->handshake_queue.out, bus->epoch_text, text);
+    ask_in_handshake(command, mark);
+    redis_session_send(bus->session, &bus->handshake_queue);
+}
+
+/* The epoch that stands, or else the one that was written now: kept in epoch_text until the end. */
+static void on_epoch_set(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+
+    if (is_refused(command, reply))
+        return;
+    if (reply->kind == RESP_TEXT)
+        snprintf(command->bus->epoch_text, REDIS_EPOCH_TEXT, PEG_FMT, PEG_ARG(reply->text));
+    redis_command_give(command);
+}
+
+/* The last reply of the first pipeline. */
+static void on_time(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct redis_bus *bus = command->bus;
+
+    if (is_refused(command, reply))
+        return;
+    redis_bus_hold(bus);
+    redis_note_time(bus, reply, command->answer.asked_ns);
+    if (is_of_this_run(bus, peg__str(bus->epoch_text)))
+        end_handshake(bus, peg__str(bus->epoch_text));
+    else
+        replace_epoch(bus);
+    redis_command_give(command);
+    redis_bus_release(bus);
+}
+
+/* ---- the secret ---------------------------------------------------------------------------- */
+
+static void on_secret(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+
+    if (is_refused(command, reply))
+        return;
+    if (reply->kind == RESP_TEXT)
+        redis_hub_adopt_secret(command->bus->hub, reply->text);
+    redis_command_give(command);
+}
+
+void redis_hub_put_secret(struct bus_redis_hub *hub, struct peg__buf *out)
+{
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
+    char hex[REDIS_SECRET_HEX];
+
+    bus_redis_hub_secret(hub, secret);
+    peg__hex(secret, sizeof(secret), hex);
+    resp_put_command(out, 5);
+    resp_puts(out, "SET");
+    resp_begin(out, strlen(hub->prefix) + strlen("secret"));
+    peg__buf_puts(out, hub->prefix);
+    peg__buf_puts(out, "secret");
+    resp_end(out);
+    resp_puts(out, hex);
+    resp_puts(out, "NX");
+    resp_puts(out, "GET");
+}
+
+void redis_hub_adopt_secret(struct bus_redis_hub *hub, peg_str hex)
+{
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
+    bool is_good = hex.len == 2 * sizeof(secret);
+
+    for (size_t i = 0; is_good && i < sizeof(secret); i++) {
+        const int high = peg__hex_value(hex.ptr[2 * i]);
+        const int low = peg__hex_value(hex.ptr[2 * i + 1]);
+
+        is_good = high >= 0 && low >= 0;
+        secret[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
+    }
+    if (!is_good) {
+        peg__log(PEG_LOG_ERROR, "E_REDIS_REPLY", "the secret at %ssecret is malformed: delete it",
+                 hub->prefix);
+        return;
+    }
+    pthread_mutex_lock(&hub->lock);
+    memcpy(hub->secret, secret, sizeof(secret));
+    pthread_mutex_unlock(&hub->lock);
+}
+
+void bus_redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES])
+{
+    pthread_mutex_lock(&hub->lock);
+    memcpy(ret_secret, hub->secret, sizeof(hub->secret));
+    pthread_mutex_unlock(&hub->lock);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------- */
+
+/* `lease_ms` of the command: which script. */
+static void on_script(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    char *sha = command->bus->shas[command->lease_ms];
+
+    if (is_refused(command, reply))
+        return;
+    if (reply->kind == RESP_TEXT && reply->text.len == REDIS_SHA_TEXT - 1)
+        snprintf(sha, REDIS_SHA_TEXT, PEG_FMT, PEG_ARG(reply->text));
+    redis_command_give(command);
+}
+
+static void put_scripts(struct redis_bus *bus)
+{
+    struct peg__buf *out = &bus->handshake_queue.out;
+
+    for (unsigned i = 0; i < REDIS_N_SCRIPTS; i++) {
+        const size_t mark = redis_queue_mark(&bus->handshake_queue);
+        struct redis_command *command = new_command(bus, on_script);
+
+        if (!command)
+            return;
+        command->lease_ms = i;
+        resp_put_command(out, 3);
+        resp_puts(out, "SCRIPT");
+        resp_puts(out, "LOAD");
+        resp_puts(out, redis_scripts[i]);
+        ask_in_handshake(command, mark);
+    }
+}
+
+/* What SUBSCRIBE replies is pushed: its bytes go with the command behind it. */
+static void put_subscriptions(struct redis_bus *bus)
+{
+    struct peg__buf *out = &bus->handshake_queue.out;
+    const size_t mark = redis_queue_mark(&bus->handshake_queue);
+    struct redis_command *command = new_command(bus, on_secret);
+
+    if (!command)
+        return;
+    resp_put_command(out, 5);
+    resp_puts(out, "SUBSCRIBE");
+    redis_put_key2(bus, out, "loop:", peg__str(bus->self_text));
+    redis_put_key(bus, out, "lost");
+    redis_put_key(bus, out, redis_map_channels[BUS_MAP_TOOLSETS]);
+    redis_put_key(bus, out, redis_map_channels[BUS_MAP_PROVIDERS]);
+    redis_hub_put_secret(bus->hub, out);
+    ask_in_handshake(command, mark);
+}
+
+static void put_epoch(struct redis_bus *bus)
+{
+    struct peg__buf *out = &bus->handshake_queue.out;
+    const size_t mark = redis_queue_mark(&bus->handshake_queue);
+    struct redis_command *command = new_command(bus, on_epoch_set);
+
+    if (!command)
+        return;
+    if (!new_epoch_text(bus, bus->epoch_text)) {
+        fail_randomness(bus);
+        redis_command_give(command);
+        return;
+    }
+    resp_put_command(out, 5);
+    resp_puts(out, "SET");
+    redis_put_key(bus, out, "epoch");
+    resp_puts(out, bus->epoch_text);
+    resp_puts(out, "NX");
+    resp_puts(out, "GET");
+    ask_in_handshake(command, mark);
+}
+
+static void put_time(struct redis_bus *bus)
+{
+    const size_t mark = redis_queue_mark(&bus->handshake_queue);
+    struct redis_command *command = new_command(bus, on_time);
+
+    if (!command)
+        return;
+    resp_put_command(&bus->handshake_queue.out, 1);
+    resp_puts(&bus->handshake_queue.out, "TIME");
+    ask_in_handshake(command, mark);
+}
+
+void redis_handshake(struct redis_bus *bus)
+{
+    put_scripts(bus);
+    put_subscriptions(bus);
+    put_epoch(bus);
+    put_time(bus);
+    redis_session_send(bus->session, &bus->handshake_queue);
+    redis_queue_fail(&bus->handshake_queue); /* the connection is doomed: nothing was taken */
+}
