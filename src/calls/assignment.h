@@ -108,9 +108,12 @@ struct calls_assignment_actions {
 void calls_assignment_step(struct calls_assignment_machine *machine,
                            const struct calls_assignment_event *event,
                            struct calls_assignment_actions *out);
+/* Tests count the steps of all machines here; NULL: they are not counted. */
+extern void (*calls_assignment_on_step)(enum calls_assignment_state from,
+                                        enum calls_assignment_event_kind event,
+                                        enum calls_assignment_state to);
 extern const char *const calls_assignment_state_names[];
 extern const char *const calls_assignment_event_names[];
-bool calls_assignment_is_legal(enum calls_assignment_state from, enum calls_assignment_state to);
 
 /* Was it handed to its provider, which has not answered? */
 static inline bool calls_assignment_is_at_provider(const struct calls_assignment_machine *machine)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Results that come by EmitToolResult, on any loop: the register of the attempt tells who runs the
- * call, his lease where he is attached, and the loop there takes the result as if he had sent it.
+/* Results that come by EmitToolResult, on any loop: the claim of the attempt names the provider,
+ * its lease the loop that it is attached to, which takes the result as if the provider had sent it.
  */
 
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "calls/call.h"
@@ -15,7 +15,7 @@
 
 enum { LATE_MS = 5000 };
 
-/* What the message carries, then the principal, then the response. */
+/* The body of a BUS_EMIT: this, the principal, the response. */
 struct head {
     uint32_t principal_len;
     uint32_t result_offset; /* in the response */
@@ -23,7 +23,7 @@ struct head {
     uint32_t is_error;
 };
 
-/* ---- the one who asks ------------------------------------------------------------------------ */
+/* ---- the loop that it comes to --------------------------------------------------------------- */
 
 static void answer_emit(struct calls_emission *emit, enum calls_error error, const char *words)
 {
@@ -93,7 +93,7 @@ static void read_owner(struct calls_emission *emit, uint32_t attempt,
     bus_read(emit->calls->bus, &key, &emit->wait);
 }
 
-/* Who does not name an attempt means the last that somebody has the right to. */
+/* Without an attempt: the last one that was claimed. */
 static void on_earlier(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct calls_emission *emit = peg__container_of(wait, struct calls_emission, wait);
@@ -128,15 +128,6 @@ static struct peg__blob *pack_emit(const struct calls_emitted *emitted)
     return blob;
 }
 
-static void link_emit(struct calls_loop *calls, struct calls_emission *emit)
-{
-    emit->prev = NULL;
-    emit->next = calls->emits;
-    if (emit->next)
-        emit->next->prev = emit;
-    calls->emits = emit;
-}
-
 void calls_emit(struct calls_loop *calls, const struct calls_emitted *emitted,
                 struct calls_emission *emit)
 {
@@ -153,7 +144,7 @@ void calls_emit(struct calls_loop *calls, const struct calls_emitted *emitted,
         return;
     }
     emit->calls = calls;
-    link_emit(calls, emit);
+    PEG_LIST_PUSH(calls->emits, emit, next, prev);
     bus_arm(calls->bus, &emit->late, bus_now_ns(calls->bus) + (int64_t)LATE_MS * 1000000);
     if (emit->attempt)
         read_owner(emit, emit->attempt, on_owner);
@@ -167,12 +158,7 @@ void calls_emission_forget(struct calls_emission *emit)
 
     if (!calls)
         return;
-    if (emit->prev)
-        emit->prev->next = emit->next;
-    else
-        calls->emits = emit->next;
-    if (emit->next)
-        emit->next->prev = emit->prev;
+    PEG_LIST_REMOVE(calls->emits, emit, next, prev);
     bus_forget_wait(calls->bus, &emit->wait);
     bus_disarm(calls->bus, &emit->late);
     emit->body = peg__blob_unref(emit->body);
@@ -185,15 +171,13 @@ void calls_emit_on_answer(struct calls_loop *calls, const struct bus_message *me
 
     while (emit && !(emit->number == message->epoch && bus_id_equal(&emit->id, &message->id)))
         emit = emit->next;
-    if (!emit)
-        return;
-    if (message->reason)
+    if (emit && message->reason)
         answer_emit(emit, CALLS_NOT_FOUND, NOT_RUNNING);
-    else
+    else if (emit)
         answer_emit(emit, CALLS_OK, "");
 }
 
-/* ---- the one who has the provider ------------------------------------------------------------ */
+/* ---- the loop that has the provider ---------------------------------------------------------- */
 
 static bool unpack_emit(const struct bus_message *message, struct calls_emitted *ret_emitted)
 {
@@ -217,7 +201,7 @@ static bool unpack_emit(const struct bus_message *message, struct calls_emitted 
     return true;
 }
 
-/* Another principal's call is not there for this one: whether it exists is not his to know. */
+/* Another principal's call is treated as one that there is not. */
 static bool take_emit(struct calls_loop *calls, const struct bus_message *message)
 {
     struct calls_assignment *assignment =

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What a new catalog, or a new token file, means to those who are attached here. One whose toolset
- * is gone, or is another's now, or whose token was taken out, is evicted: nobody finds it any
- * more, what waits for it goes elsewhere, and its stream ends as soon as it has finished what it
- * runs. One whose toolset has other schemas is not well until it has answered a ping.
- */
+/* A new catalog, or a new token file. A provider whose toolset is gone, or is another's now, or
+ * whose token was taken out, is evicted: it is chosen no more, what waits for it goes elsewhere,
+ * and its stream ends as soon as it has finished what it runs. One whose toolset has other schemas
+ * is not healthy until it has answered a ping. */
 
 #include "base/mem.h"
 #include "base/text/str.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/limits.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "calls/call.h"
@@ -16,55 +16,32 @@ static void step(struct calls_assignment *assignment, const struct calls_assignm
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
-/* The loop waits for as many answers. */
-static void count_awaited(const struct calls_loop *calls, int by)
-{
-    if (calls->loop)
-        net_loop_await(calls->loop, by);
-}
-
+/* The loop learns how many answers it awaits. */
 static void count_listed(const struct calls_assignment *assignment, int by)
 {
     struct calls_provider *provider = assignment->provider;
+    const size_t len = peg__blob_str(assignment->request).len;
 
     if (assignment->list == &provider->queue) {
         provider->calls->env->count_queued(provider->meter, by);
-        if (by > 0)
-            provider->queued_bytes += assignment->request->len;
-        else
-            provider->queued_bytes -= assignment->request->len;
-    } else {
-        count_awaited(provider->calls, by);
+        provider->queued_bytes += by > 0 ? len : 0 - len;
+    } else if (provider->calls->loop) {
+        net_loop_await(provider->calls->loop, by);
     }
 }
 
 static void add_to(struct calls_assignment_list *list, struct calls_assignment *assignment)
 {
     assignment->list = list;
-    assignment->next = NULL;
-    assignment->prev = list->last;
-    if (assignment->prev)
-        assignment->prev->next = assignment;
-    else
-        list->first = assignment;
-    list->last = assignment;
+    PEG_QUEUE_APPEND(list, assignment, next, prev);
     list->n++;
     count_listed(assignment, 1);
 }
 
 static void take_out(struct calls_assignment *assignment)
 {
-    struct calls_assignment_list *list = assignment->list;
-
-    if (assignment->prev)
-        assignment->prev->next = assignment->next;
-    else
-        list->first = assignment->next;
-    if (assignment->next)
-        assignment->next->prev = assignment->prev;
-    else
-        list->last = assignment->prev;
-    list->n--;
+    PEG_QUEUE_REMOVE(assignment->list, assignment, next, prev);
+    assignment->list->n--;
     count_listed(assignment, -1);
 }
 
@@ -211,25 +188,6 @@ static bool holds_own(const struct calls_assignment *assignment, const struct bu
                                 peg__str_eq(current, peg__blob_str(assignment->placeholder))));
 }
 
-static bool names_provider(const struct calls_assignment *assignment,
-                           const struct bus_answer *answer)
-{
-    struct bus_address address;
-
-    return answer->current && peg__str_eq(calls_claim_token_owner(answer->current, &address),
-                                          peg__str(assignment->provider->incarnation));
-}
-
-static int64_t read_deadline(const struct calls_assignment *assignment,
-                             const struct bus_answer *answer)
-{
-    struct calls_identity identity;
-
-    return !answer->status && calls_identity_read(answer->current, &identity)
-               ? identity.deadline_ms
-               : bus_now_ms(assignment->provider->calls->bus);
-}
-
 /* Why it takes no call any more. */
 static enum bus_reason closed_reason(const struct calls_provider *provider)
 {
@@ -250,6 +208,8 @@ static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
         .asked_ns = answer->asked_ns,
         .now_ns = bus_now_ns(bus),
     };
+    struct calls_identity identity;
+    struct bus_address address;
 
     switch (assignment->machine.state) {
     case ASSIGNMENT_CLAIMING:
@@ -262,10 +222,12 @@ static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
         event.is_own = holds_own(assignment, answer);
         break;
     case ASSIGNMENT_READING_DEADLINE:
-        event.deadline_ms = read_deadline(assignment, answer);
+        event.deadline_ms = calls_identity_read(answer->current, &identity) ? identity.deadline_ms
+                                                                            : bus_now_ms(bus);
         break;
     default:
-        event.is_own = names_provider(assignment, answer);
+        event.is_own = peg__str_eq(calls_claim_token_owner(answer->current, &address),
+                                   peg__str(assignment->provider->incarnation));
         break;
     }
     step(assignment, &event, answer, NULL);
@@ -295,17 +257,16 @@ static void read_register(struct calls_assignment *assignment, enum bus_register
 /* One that takes no less room than the outcome has none, either. */
 static void put_placeholder(struct calls_assignment *assignment)
 {
-    struct bus_answer failure = {.status = PEG_ENOMEM};
+    const struct bus_answer no_memory = {.status = PEG_ENOMEM};
+    const struct bus_answer no_room = {.status = PEG_ELIMIT};
 
     if (!assignment->placeholder)
         assignment->placeholder = calls_outcome_placeholder(
             assignment->entry.attempt, assignment->value->len, assignment->account != 0);
-    if (assignment->placeholder && assignment->placeholder->len >= assignment->value->len)
-        failure.status = PEG_ELIMIT;
-    else if (assignment->placeholder)
-        failure.status = PEG_OK;
-    if (failure.status)
-        on_answer(&assignment->wait, &failure);
+    if (!assignment->placeholder)
+        on_answer(&assignment->wait, &no_memory);
+    else if (assignment->placeholder->len >= assignment->value->len)
+        on_answer(&assignment->wait, &no_room);
     else
         put(assignment, BUS_RESULT, assignment->placeholder);
 }
@@ -374,24 +335,12 @@ static void hand_over(struct calls_assignment *assignment)
     peg__blob_unref(request);
 }
 
-/* One that its provider is sent, if it is here. */
-static void act_at_provider(const struct calls_provider *provider,
-                            const struct calls_assignment_action *action, const struct bus_id *id,
-                            uint32_t attempt)
-{
-    if (calls_provider_is_away(provider))
-        return;
-    if (action->kind == ASSIGNMENT_CANCEL)
-        provider->events->cancel(provider->user, id, attempt, action->reason);
-    else
-        provider->events->ack(provider->user, id, attempt);
-}
-
 static void execute(struct calls_assignment *assignment,
                     const struct calls_assignment_action *action, const struct bus_answer *answer,
                     struct peg__blob *output)
 {
-    struct calls_loop *calls = assignment->provider->calls;
+    struct calls_provider *provider = assignment->provider;
+    struct calls_loop *calls = provider->calls;
 
     switch (action->kind) {
     case ASSIGNMENT_PUT:
@@ -413,13 +362,18 @@ static void execute(struct calls_assignment *assignment,
     case ASSIGNMENT_HAND_OVER:
         hand_over(assignment);
         break;
+    case ASSIGNMENT_CANCEL:
+        if (!calls_provider_is_away(provider))
+            provider->events->cancel(provider->user, &assignment->entry.id,
+                                     assignment->entry.attempt, action->reason);
+        break;
     case ASSIGNMENT_ARM:
         bus_arm(calls->bus, &assignment->retry,
                 bus_now_ns(calls->bus) + action->delay_ms * INT64_C(1000000));
         break;
     case ASSIGNMENT_COUNT_LATE:
         calls->n_late++;
-        calls->env->count_late_result(assignment->provider->meter);
+        calls->env->count_late_result(provider->meter);
         break;
     default:
         calls_assignment_drop(assignment);
@@ -443,36 +397,24 @@ static void step(struct calls_assignment *assignment, const struct calls_assignm
 
         if (action->kind == ASSIGNMENT_PUMP)
             calls_provider_pump(provider);
-        else if (action->kind == ASSIGNMENT_CANCEL || action->kind == ASSIGNMENT_ACKNOWLEDGE)
-            act_at_provider(provider, action, &id, attempt);
-        else
+        else if (action->kind != ASSIGNMENT_ACKNOWLEDGE)
             execute(assignment, action, answer, output);
+        else if (!calls_provider_is_away(provider)) /* the assignment is gone by then */
+            provider->events->ack(provider->user, &id, attempt);
     }
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-void calls_assignment_feed(struct calls_assignment *assignment,
-                           enum calls_assignment_event_kind kind)
-{
-    calls_assignment_feed_reason(assignment, kind, BUS_NO_REASON);
-}
-
-void calls_assignment_feed_reason(struct calls_assignment *assignment,
-                                  enum calls_assignment_event_kind kind, enum bus_reason reason)
+void calls_assignment_feed_with(struct calls_assignment *assignment,
+                                enum calls_assignment_event_kind kind, enum bus_reason reason,
+                                struct peg__blob *output)
 {
     const struct calls_assignment_event event = {
         .kind = kind,
         .reason = reason,
         .now_ns = bus_now_ns(assignment->provider->calls->bus),
     };
-
-    step(assignment, &event, NULL, NULL);
-}
-
-void calls_assignment_feed_output(struct calls_assignment *assignment, struct peg__blob *output)
-{
-    const struct calls_assignment_event event = {.kind = ASSIGNMENT_ON_OUTPUT};
 
     step(assignment, &event, NULL, output);
 }
@@ -485,7 +427,7 @@ static void claim(struct calls_assignment *assignment)
 
     assignment->value = calls_claim_token(provider->calls, provider->incarnation);
     if (!assignment->value) {
-        calls_assignment_feed_reason(assignment, ASSIGNMENT_ON_REFUSE, BUS_FULL);
+        calls_assignment_feed_with(assignment, ASSIGNMENT_ON_REFUSE, BUS_FULL, NULL);
         return;
     }
     take_out(assignment);
@@ -508,5 +450,5 @@ void calls_provider_pump(struct calls_provider *provider)
 void calls_provider_refuse_queue(struct calls_provider *provider, enum bus_reason reason)
 {
     while (provider->queue.first)
-        calls_assignment_feed_reason(provider->queue.first, ASSIGNMENT_ON_REFUSE, reason);
+        calls_assignment_feed_with(provider->queue.first, ASSIGNMENT_ON_REFUSE, reason, NULL);
 }

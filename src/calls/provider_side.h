@@ -100,13 +100,15 @@ struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
                                               struct peg__blob *request);
 /* Right in any state, and nothing is sent. */
 void calls_assignment_drop(struct calls_assignment *assignment);
-/* One event, and what comes of it: the assignment may be gone then. */
-void calls_assignment_feed(struct calls_assignment *assignment,
-                           enum calls_assignment_event_kind kind);
-/* The same with a reason, and output of the tool. */
-void calls_assignment_feed_reason(struct calls_assignment *assignment,
-                                  enum calls_assignment_event_kind kind, enum bus_reason reason);
-void calls_assignment_feed_output(struct calls_assignment *assignment, struct peg__blob *output);
+/* One event, and what comes of it: the assignment may be gone then. `output`: of OUTPUT. */
+void calls_assignment_feed_with(struct calls_assignment *assignment,
+                                enum calls_assignment_event_kind kind, enum bus_reason reason,
+                                struct peg__blob *output);
+static inline void calls_assignment_feed(struct calls_assignment *assignment,
+                                         enum calls_assignment_event_kind kind)
+{
+    calls_assignment_feed_with(assignment, kind, BUS_NO_REASON, NULL);
+}
 /* Several providers may report one call; the first was handed it, unless that one has ended. */
 struct calls_assignment *calls_assignment_find(const struct calls_loop *calls,
                                                const struct bus_id *id, uint32_t attempt);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "calls/call.h"
@@ -88,12 +89,7 @@ void calls_provider_free(struct calls_provider *provider)
         calls_assignment_drop(provider->queue.first);
     while (provider->running.first)
         calls_assignment_drop(provider->running.first);
-    if (provider->prev)
-        provider->prev->next = provider->next;
-    else
-        calls->providers = provider->next;
-    if (provider->next)
-        provider->next->prev = provider->prev;
+    PEG_LIST_REMOVE(calls->providers, provider, next, prev);
     peg__quota_give_back(&calls->quotas.providers, provider->account, 1);
     calls_table_remove(&calls->incarnations, &provider->entry);
     bus_forget_wait(calls->bus, &provider->lease);
@@ -179,17 +175,6 @@ void calls_on_moved(void *user, const char *incarnation)
 
 /* ---- coming, and coming back ----------------------------------------------------------------- */
 
-static void link_provider(struct calls_provider *provider)
-{
-    struct calls_loop *calls = provider->calls;
-
-    provider->next = calls->providers;
-    if (provider->next)
-        provider->next->prev = provider;
-    calls->providers = provider;
-    peg__quota_add(&calls->quotas.providers, provider->account, 1);
-}
-
 static peg_status new_provider(struct calls_loop *calls, const struct calls_attach *attach,
                                const char *incarnation, struct calls_provider **ret_provider,
                                peg_error *reterr)
@@ -216,7 +201,8 @@ static peg_status new_provider(struct calls_loop *calls, const struct calls_atta
     provider->review.fn = calls_reattach_on_review;
     provider->toolset = calls->env->ref_toolset(calls->user, attach->toolset);
     provider->meter = calls->env->get_meter(calls->user, attach->toolset->name);
-    link_provider(provider);
+    PEG_LIST_PUSH(calls->providers, provider, next, prev);
+    peg__quota_add(&calls->quotas.providers, account, 1);
     *ret_provider = provider;
     return PEG_OK;
 }

@@ -107,7 +107,7 @@ void calls_reattach_drop_unlisted(struct calls_provider *provider,
         if (was_elsewhere)
             calls_assignment_feed(each, ASSIGNMENT_ON_UNLISTED);
         else
-            calls_assignment_feed_reason(each, ASSIGNMENT_ON_GIVE_BACK, BUS_GONE);
+            calls_assignment_feed_with(each, ASSIGNMENT_ON_GIVE_BACK, BUS_GONE, NULL);
     }
 }
 

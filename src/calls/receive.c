@@ -114,7 +114,7 @@ static void on_cancel(struct calls_loop *calls, const struct bus_message *messag
         calls_assignment_find(calls, &message->id, message->attempt);
 
     if (assignment)
-        calls_assignment_feed_reason(assignment, ASSIGNMENT_ON_CANCEL, message->reason);
+        calls_assignment_feed_with(assignment, ASSIGNMENT_ON_CANCEL, message->reason, NULL);
 }
 
 /* Only the loop that the provider is attached to can tell that it does not have the call. */

@@ -246,7 +246,7 @@ void calls_provider_output(struct calls_provider *provider, const struct bus_id 
     struct peg__blob *body = assignment ? peg__blob_copy(output) : NULL;
 
     if (body)
-        calls_assignment_feed_output(assignment, body);
+        calls_assignment_feed_with(assignment, ASSIGNMENT_ON_OUTPUT, BUS_NO_REASON, body);
     peg__blob_unref(body);
 }
 
@@ -257,6 +257,6 @@ void calls_provider_nak(struct calls_provider *provider, const struct bus_id *id
 
     if (!assignment)
         return;
-    calls_assignment_feed_reason(assignment, ASSIGNMENT_ON_GIVE_BACK, reason);
+    calls_assignment_feed_with(assignment, ASSIGNMENT_ON_GIVE_BACK, reason, NULL);
     calls_provider_pump(provider);
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/mem.h"
 
 struct calls_result_quota *calls_result_quota_new(bool has_shares)
@@ -108,23 +109,13 @@ bool calls_result_quota_must_wait(struct calls_result_quota *quota, uint16_t acc
         return true;
     wait->quota = quota;
     wait->account = account;
-    wait->prev = NULL;
-    wait->next = quota->waits;
-    if (wait->next)
-        wait->next->prev = wait;
-    quota->waits = wait;
+    PEG_LIST_PUSH(quota->waits, wait, next, prev);
     return true;
 }
 
 void calls_result_quota_forget_wait(struct calls_result_wait *wait)
 {
-    if (!wait->quota)
-        return;
-    if (wait->prev)
-        wait->prev->next = wait->next;
-    else
-        wait->quota->waits = wait->next;
-    if (wait->next)
-        wait->next->prev = wait->prev;
+    if (wait->quota)
+        PEG_LIST_REMOVE(wait->quota->waits, wait, next, prev);
     wait->quota = NULL;
 }

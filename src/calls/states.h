@@ -66,19 +66,19 @@
     X(NOTIFYING, OVER)
 
 #define CALLS_ASSIGNMENT_EVENTS(X)                                                                 \
-    X(PLACE, "place")         /* its provider has one for it */                                    \
     X(ANSWER, "answer")       /* of the bus, to what it asked last */                              \
     X(RETRY, "retry")         /* the time that it armed is over */                                 \
     X(RESET, "reset")         /* the registers may have been lost, and nothing is pending */       \
     X(CANCEL, "cancel")       /* by its coordinator */                                             \
     X(ASK, "ask")             /* by its coordinator: is it here? */                                \
+    X(LOST, "lost")           /* its provider did not come back */                                 \
+    X(PLACE, "place")         /* its provider has one for it */                                    \
     X(REFUSE, "refuse")       /* its provider takes nothing out of the queue any more */           \
     X(HELLO, "hello")         /* its provider has come back, and lists what it has */              \
     X(LISTED, "listed")       /* it is in that list */                                             \
     X(UNLISTED, "unlisted")   /* it is not, and its provider has been elsewhere meanwhile */       \
     X(NOTIFY, "notify")       /* its coordinator is to learn where it is */                        \
     X(REVIEW, "review")       /* is it still worth its place? */                                   \
-    X(LOST, "lost")           /* its provider did not come back */                                 \
     X(OUTPUT, "output")       /* of the tool */                                                    \
     X(GIVE_BACK, "give back") /* its provider has not started it, and will not */                  \
     X(VALIDATE, "validate")   /* a worker begins to read its result */                             \
