@@ -56,14 +56,11 @@ enum bus_message_kind {
     BUS_NAK,      /* provider side to coordinator: not started: `reason` */
     BUS_DELTA,    /* provider side to coordinator to listeners. Body: a pegboard.v1.Output */
     BUS_DONE,     /* to coordinator and waiters. Body: the outcome, or none: read the register */
-    BUS_STOP,     /* follower to coordinator: cancel the call */
     BUS_EMIT,     /* any loop to provider side: a result by EmitToolResult, numbered by `epoch`.
                      Body: see calls/emit.c */
     BUS_EMITTED,  /* its answer, with its number */
-    BUS_LISTEN,   /* follower to coordinator: send me BUS_DELTA, too */
-    BUS_WAITING,  /* coordinator to follower: is anybody waiting? `epoch` numbers the question */
-    BUS_LEFT,     /* follower to coordinator: nobody is; 0: unasked */
-    BUS_KEEP,     /* follower to coordinator: go on, even if nobody waits */
+    BUS_WAITING,  /* coordinator to follower: does a caller wait? `epoch` numbers the question */
+    BUS_FOLLOWER, /* follower to coordinator: `reason` */
     BUS_LOST,     /* provider side to coordinator: the provider had it and did not return in time */
 };
 
@@ -80,8 +77,14 @@ enum bus_reason {
     BUS_SETTLED,
     BUS_FULL,     /* no quota or no memory for its registers or its assignment */
     BUS_OUTDATED, /* the provider has another version of the toolset */
-    /* It is here already, or may not be started any more: that BUS_CALL had no effect. */
+    /* A duplicate BUS_CALL, or one that may not be started any more: it had no effect. */
     BUS_DUPLICATE,
+    /* of BUS_FOLLOWER */
+    BUS_STOP,   /* cancel the call */
+    BUS_LISTEN, /* send me BUS_DELTA, too */
+    BUS_LEFT,   /* no caller waits here; `epoch`: the question; 0: unasked */
+    BUS_AWAY,   /* likewise: its connection broke, and it may come back */
+    BUS_KEEP,   /* go on, even if nobody waits */
 };
 
 /* Copied when it is sent; the body is shared by reference. */

@@ -37,6 +37,8 @@ static void take_defaults(struct calls_options *options)
         options->max_payload = PEG_LIMIT_GATEWAY_PAYLOAD_BYTES;
     if (!options->max_queue_bytes)
         options->max_queue_bytes = PEG_LIMIT_GATEWAY_QUEUE_BYTES;
+    if (!options->n_loops)
+        options->n_loops = 1;
     if (!options->max_large_bytes)
         options->max_large_bytes = PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES;
 }
@@ -128,8 +130,10 @@ struct calls_loop *calls_loop_free(struct calls_loop *calls)
 {
     if (!calls)
         return NULL;
-    while (calls->first_call)
+    while (calls->first_call) {
+        calls_abandon_callers(calls->first_call);
         calls_call_drop(calls->first_call);
+    }
     assert(peg__quota_used(&calls->quotas.large_bytes) ==
            0); /* each call has given back what it took */
     while (calls->providers)
@@ -160,7 +164,8 @@ size_t calls_count_unsent(const struct calls_loop *calls)
     size_t n = 0;
 
     for (const struct calls_call *call = calls->first_call; call; call = call->next)
-        n += call->step <= CALLS_ADMITTING || (call->step == CALLS_REVOKING && !call->ending);
+        n += call->machine.state <= CALLS_PEEKING ||
+             (call->machine.state == CALLS_REVOKING && !call->machine.ending);
     return n;
 }
 
@@ -172,54 +177,10 @@ void calls_epoch(const struct calls_loop *calls, char ret_text[CALLS_EPOCH_TEXT]
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-struct calls_call *calls_coordinated(const struct calls_loop *calls, const struct bus_id *id)
-{
-    struct calls_entry *entry = calls_table_find(&calls->by_id, id, 0);
-
-    while (entry && ((struct calls_call *)entry)->step <= CALLS_FOLLOWING)
-        entry = calls_table_again(entry);
-    return (struct calls_call *)entry;
-}
-
-/* The same; or one that has become the coordinator, as others have read, and has not heard of it.
- */
-static struct calls_call *to_be_stopped(struct calls_loop *calls, const struct bus_id *id)
-{
-    struct calls_call *call = calls_coordinated(calls, id);
-    struct calls_entry *entry = call ? &call->entry : calls_table_find(&calls->by_id, id, 0);
-
-    while (!call && entry) {
-        if (((struct calls_call *)entry)->step == CALLS_ADMITTING)
-            call = (struct calls_call *)entry;
-        entry = calls_table_again(entry);
-    }
-    return call;
-}
-
-static void handle_as_coordinator(struct calls_loop *calls, const struct bus_message *message)
-{
-    struct calls_call *call = message->kind == BUS_STOP ? to_be_stopped(calls, &message->id)
-                                                        : calls_coordinated(calls, &message->id);
-
-    if (!call)
-        calls_outstanding_on_answer(calls, message);
-    else if (message->kind == BUS_STOP)
-        calls_settle(call, BUS_CANCELED);
-    else if (message->kind == BUS_NAK && message->reason == BUS_UNKNOWN)
-        calls_recheck_on_unknown(call, message);
-    else if (message->kind == BUS_NAK && message->reason == BUS_DUPLICATE)
-        calls_outstanding_answer(call, message);
-    else if (message->kind == BUS_NAK)
-        calls_send_on_nak(call, message);
-    else if (message->kind == BUS_HAVE)
-        calls_settle_on_have(call, message);
-    else if (message->kind == BUS_LOST)
-        calls_recheck_on_lost(call, message);
-}
-
 void calls_on_message(void *user, const struct bus_message *message)
 {
     struct calls_loop *calls = (struct calls_loop *)user;
+    struct calls_call *call;
 
     switch (message->kind) {
     case BUS_CALL:
@@ -231,28 +192,23 @@ void calls_on_message(void *user, const struct bus_message *message)
         calls_emit_on_message(calls, message);
         break;
     case BUS_DELTA:
-        calls_output_on_message(calls, message);
-        break;
-    case BUS_LISTEN:
-        calls_output_on_listener(calls, message);
-        break;
-    case BUS_DONE:
-        calls_done_on_message(calls, message);
+        calls_on_output(calls, message);
         break;
     case BUS_WAITING:
-        calls_leave_on_waiting(calls, message);
+        calls_on_waiting(calls, message);
         break;
-    case BUS_LEFT:
-        calls_leave_on_left(calls, message);
+    case BUS_FOLLOWER:
+        calls_on_follower(calls, message);
         break;
-    case BUS_KEEP:
-        calls_leave_on_keep(calls, message);
-        break;
+    case BUS_DONE:
     case BUS_NAK:
-    case BUS_STOP:
     case BUS_HAVE:
     case BUS_LOST:
-        handle_as_coordinator(calls, message);
+        call = calls_find(calls, &message->id);
+        if (call)
+            calls_run_message(call, message);
+        else
+            calls_outstanding_on_answer(calls, message);
         break;
     case BUS_EMITTED:
         calls_emit_on_answer(calls, message);
@@ -269,7 +225,24 @@ void calls_on_reset(void *user)
     calls_providers_on_reset(calls);
     for (struct calls_call *call = calls->first_call; call; call = next) {
         next = call->next;
-        calls_recheck_soon(call);
+        calls_run_reset(call);
+    }
+}
+
+/* Its followers, and those who wait for a provider there, need not wait until they recheck. */
+void calls_on_node_lost(void *user, struct bus_address address)
+{
+    struct calls_loop *calls = (struct calls_loop *)user;
+    struct calls_call *next;
+
+    for (struct calls_call *call = calls->first_call; call; call = next) {
+        const struct calls_machine *machine = &call->machine;
+
+        next = call->next;
+        if ((machine->state == CALLS_FOLLOWING &&
+             bus_address_equal(machine->coordinator, address)) ||
+            (machine->state == CALLS_SENT && bus_address_equal(machine->address, address)))
+            calls_run_recheck(call);
     }
 }
 

@@ -25,6 +25,7 @@
 #include "calls/table.h"
 
 struct calls_call;
+struct calls_relay;
 struct calls_emission;
 struct calls_provider;
 
@@ -41,6 +42,7 @@ struct calls_options {
     size_t max_queue_bytes; /* PEG_LIMIT_GATEWAY_QUEUE_BYTES: of their payloads */
     /* PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES: of large requests of calls coordinated here */
     size_t max_large_bytes;
+    uint32_t n_loops;         /* of this node; 0: one */
     unsigned char secret[32]; /* of the registry: makes ids of named calls unguessable */
     /* Callers are asked who they are: each of them has its share of what there is. Else all that
      * there is may be taken by whoever comes. */
@@ -87,7 +89,6 @@ struct calls_loop {
     struct peg__buf text;               /* words that are being made */
     struct peg__buf frame;              /* a message that is being made */
     struct calls_result_quota *results; /* that are not whole, or not read yet */
-    uint64_t n_notified;                /* messages that all calls of an id hear */
     uint64_t n_late;                    /* results that came after the outcome */
 };
 
@@ -101,6 +102,7 @@ peg_status calls_loop_new(struct bus *bus, struct net_loop *loop,
 struct calls_loop *calls_loop_free(struct calls_loop *calls);
 void calls_on_message(void *user, const struct bus_message *message);
 void calls_on_reset(void *user);
+void calls_on_node_lost(void *user, struct bus_address address);
 /* The environment has other toolsets than before: providers whose toolset is gone, or is another
  * principal's now, are evicted. */
 void calls_on_catalog(struct calls_loop *calls);
@@ -159,12 +161,16 @@ struct calls_caller {
     const struct calls_caller_events *events;
     struct bus_id id;
     bool is_follower;
-    /* Who awaits or stops a call: it was asked for of registers that are gone. */
+    /* It awaits or stops a call that was asked for under registers that are gone. */
     bool was_asked_elsewhere;
-    /* the loop's */
+    /* the rest is the loop's */
+    bool is_attached; /* not the first caller of its call */
+    bool is_reported; /* on_admitted() was called */
     struct calls_call *call;
+    struct calls_relay *relay; /* to the call, which is on another loop */
     struct calls_caller *next;
     struct calls_caller *prev;
+    struct net_timer deadline; /* its own; armed if the call's is not its */
 };
 
 /* Asks. on_end may come before it returns. */
@@ -178,13 +184,15 @@ void calls_await(struct calls_loop *calls, const struct bus_id *id, peg_str prin
  * was told. */
 void calls_cancel(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
                   struct calls_caller *caller);
-/* The caller is gone: no event comes any more. A call that nobody else waits for is canceled. */
-void calls_caller_drop(struct calls_caller *caller);
-/* The same of a caller whose connection broke: a call with an identity goes on for reattach_ms, and
- * is canceled if nobody has asked for it again by then. */
-void calls_caller_lose(struct calls_caller *caller);
-/* The same, and the call goes on. */
-void calls_caller_detach(struct calls_caller *caller);
+enum calls_leaving {
+    CALLS_LEAVES, /* a call that nobody else waits for is canceled */
+    /* Its connection broke: a call with an identity goes on for reattach_ms, and is canceled if
+     * nobody has asked for it again by then. */
+    CALLS_LOSES_CONNECTION,
+    CALLS_DETACHES, /* the call goes on */
+};
+/* The caller is gone: no event comes any more. */
+void calls_caller_leave(struct calls_caller *caller, enum calls_leaving leaving);
 
 /* A result by whoever cannot send it on its stream. Lies in its owner's memory. */
 struct calls_emission {

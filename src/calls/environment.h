@@ -51,12 +51,13 @@ struct calls_refusals {
 struct calls_choice {
     const struct calls_toolset *toolset;
     const struct calls_refusals *refusals;
-    struct peg__hash_key key; /* of the hashes */
-    bool is_node_local;       /* its registers are not seen by other nodes */
-    bool met_outdated;        /* a provider served another revision, which it did not fit */
-    const char *released;     /* the provider that it had before; NULL: none */
+    bool is_node_local;   /* its registers are not seen by other nodes */
+    bool met_outdated;    /* a provider served another revision, which it did not fit */
+    const char *released; /* the provider that it had before; NULL: none */
 };
 
+/* A provider where it is: what it refuses at one loop it may take at the next. */
+uint64_t calls_provider_hash(const char *incarnation, struct bus_address address);
 /* Has it refused the call? One that gave it back has, unless that is forgiven. */
 bool calls_choice_has_refused(const struct calls_choice *choice, const char *incarnation,
                               struct bus_address address, bool is_forgiven);

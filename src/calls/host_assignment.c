@@ -425,7 +425,8 @@ static void claim(struct calls_assignment *assignment)
 {
     struct calls_provider *provider = assignment->provider;
 
-    assignment->value = calls_claim_token(provider->calls, provider->incarnation);
+    assignment->value = calls_claim_token(provider->calls->bus->self, provider->incarnation,
+                                          ++provider->calls->n_tokens);
     if (!assignment->value) {
         calls_assignment_feed_with(assignment, ASSIGNMENT_ON_REFUSE, BUS_FULL, NULL);
         return;

@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Callers who go. One who cancels his call is gone at once; one whose connection broke, and whose
- * call has an identity, is expected back for a while; one who only started it leaves it running. A
- * call that nobody waits for any more is canceled: its coordinator asks all who may.
+ * Callers that go, followers on other nodes, and outputs, which go to both.
+ *
+ * A caller that cancels is gone at once; one whose connection broke, and whose call has an
+ * identity, is expected back for a while; one that only started the call leaves it running. A call
+ * that nobody waits for is canceled: its coordinator asks all nodes that may.
  */
 
-#include "base/mem.h"
 #include "calls/call.h"
 
-/* Not one who still asks whose call it is: it may be none of his. If it is, he comes as late as he
- * would from another node. */
-static bool has_caller(const struct calls_call *call)
+#include <string.h>
+
+#include "base/mem.h"
+
+struct calls_listeners {
+    unsigned n;
+    struct bus_address loops[PEG_LIMIT_GATEWAY_LISTENERS];
+};
+
+static bool is_waited_for(const struct calls_call *call)
 {
-    return (call->callers && call->step != CALLS_RESOLVING) || call->away.is_armed;
+    return call->callers || call->away.is_armed;
 }
 
-/* A loop stays among those who wait for a call when its last caller has gone. So a coordinator who
- * has no callers asks each of them, and cancels the call only when all have said that nobody is
- * there. One whose connection broke is expected back for a while. */
-static bool is_waited_for(const struct calls_loop *calls, const struct bus_id *id)
+/* The call that this loop coordinates, or is about to. */
+static struct calls_call *find_coordinated(const struct calls_loop *calls, const struct bus_id *id)
 {
-    const struct calls_entry *entry = calls_table_find(&calls->by_id, id, 0);
+    struct calls_call *call = calls_find(calls, id);
 
-    while (entry && !has_caller((const struct calls_call *)entry))
-        entry = calls_table_again(entry);
-    return entry != NULL;
+    return call && !calls_state_follows(call->machine.state) ? call : NULL;
 }
 
-static void send_left(struct calls_loop *calls, const struct bus_id *id, enum bus_message_kind kind,
-                      enum bus_reason why, uint64_t question, struct bus_address to)
+static void send_left(struct calls_loop *calls, const struct bus_id *id, enum bus_reason reason,
+                      uint64_t question, struct bus_address to)
 {
     const struct bus_message message = {
-        .kind = kind,
-        .reason = why,
+        .kind = BUS_FOLLOWER,
+        .reason = reason,
         .id = *id,
         .epoch = question,
         .from = calls->bus->self,
@@ -42,143 +46,230 @@ static void send_left(struct calls_loop *calls, const struct bus_id *id, enum bu
     bus_send(calls->bus, to, &message, NULL);
 }
 
-static void on_left_waiters(struct bus_wait *wait, const struct bus_answer *answer)
+/* ---- does anybody wait? ---- */
+
+/* A node stays listed as a waiter when its last caller has gone. So a coordinator without callers
+ * asks each of them, and cancels the call when all have answered that nobody waits there. */
+static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct calls_call *call = peg__container_of(wait, struct calls_call, waiters);
     struct calls_loop *calls = call->calls;
 
-    call->n_queried = 0;
-    if (call->is_detached || is_waited_for(calls, &call->entry.id))
+    call->n_asked = 0;
+    if (call->is_detached || is_waited_for(call))
         return;
     for (size_t i = 0; !answer->status && i < answer->n_addresses; i++) {
+        const struct bus_message message = {
+            .kind = BUS_WAITING,
+            .id = call->entry.id,
+            .epoch = call->question,
+            .from = calls->bus->self,
+        };
+
         if (bus_address_equal(answer->addresses[i], calls->bus->self))
             continue;
-        send_left(calls, &call->entry.id, BUS_WAITING, 0, call->question, answer->addresses[i]);
-        call->n_queried++;
+        bus_send(calls->bus, answer->addresses[i], &message, NULL);
+        call->n_asked++;
     }
-    if (!call->n_queried)
-        calls_settle(call, BUS_CANCELED);
+    if (!call->n_asked)
+        calls_run_cancel(call);
 }
 
-/* Somebody else may wait for it. */
-static void query_waiters(struct calls_call *call)
+static void ask_waiters(struct calls_call *call)
 {
+    struct bus *bus = call->calls->bus;
     const struct bus_key key = calls_call_key(call, BUS_WAITERS, 0);
 
     call->question = ++call->calls->n_tokens; /* no answer to an earlier call is one to this */
-    bus_forget_wait(call->calls->bus, &call->waiters);
-    call->waiters.fn = on_left_waiters;
-    bus_waiters(call->calls->bus, &key, &call->waiters);
+    bus_forget_wait(bus, &call->waiters);
+    call->waiters.fn = on_waiters;
+    bus_waiters(bus, &key, &call->waiters);
 }
 
-void calls_leave_on_waiting(struct calls_loop *calls, const struct bus_message *message)
+void calls_on_waiting(struct calls_loop *calls, const struct bus_message *message)
 {
-    if (!is_waited_for(calls, &message->id))
-        send_left(calls, &message->id, BUS_LEFT, 0, message->epoch, message->from);
+    const struct calls_call *call = calls_find(calls, &message->id);
+
+    if (!call || !is_waited_for(call))
+        send_left(calls, &message->id, BUS_LEFT, message->epoch, message->from);
 }
 
-/* Its coordinator may have no callers any more, and not know that this was the last. */
-static void leave_follower(struct calls_call *call, enum bus_reason why)
+/* Its coordinator may have no callers, and not know that this was the last. */
+static void leave_following(struct calls_call *call, enum bus_reason reason)
 {
     struct calls_loop *calls = call->calls;
     const struct bus_id id = call->entry.id;
-    const struct bus_address coordinator = call->coordinator;
+    const struct bus_address coordinator = call->machine.coordinator;
 
     calls_call_drop(call);
-    if (coordinator.node && (why == BUS_GONE || !is_waited_for(calls, &id)))
-        send_left(calls, &id, BUS_LEFT, why, 0, coordinator);
+    if (coordinator.node)
+        send_left(calls, &id, reason, 0, coordinator);
 }
 
-static void leave_alone(struct calls_call *call)
+void calls_leave_alone(struct calls_call *call)
 {
-    if (call->callers || call->is_detached)
+    const enum calls_state state = call->machine.state;
+
+    if (call->callers || call->is_detached || state == CALLS_OVER)
         return;
-    if (call->step == CALLS_RESOLVING)
+    if (state == CALLS_LOCATING)
         calls_call_drop(call);
-    else if (call->step == CALLS_FOLLOWING)
-        leave_follower(call, BUS_CANCELED);
+    else if (calls_state_follows(state))
+        leave_following(call, BUS_LEFT);
     else if (calls_call_is_keyed(call))
-        query_waiters(call);
+        ask_waiters(call);
     else
-        calls_settle(call, BUS_CANCELED);
+        calls_run_cancel(call);
 }
 
 static void on_away(struct net_timer *timer)
 {
-    leave_alone(peg__container_of(timer, struct calls_call, away));
+    calls_leave_alone(peg__container_of(timer, struct calls_call, away));
 }
 
-/* Who asks again joins as one of those who wait: then it is not canceled. */
-static void await_again(struct calls_call *call)
+/* A caller that asks again is one of those that wait: then the call is not canceled. */
+static void expect_back(struct calls_call *call, int64_t ms)
 {
     struct bus *bus = call->calls->bus;
 
     call->away.fn = on_away;
-    bus_arm(bus, &call->away, bus_now_ns(bus) + call->calls->options.reattach_ms * 1000000);
+    bus_arm(bus, &call->away, bus_now_ns(bus) + ms * 1000000);
 }
 
-/* An answer, or somebody has left without being asked. */
-void calls_leave_on_left(struct calls_loop *calls, const struct bus_message *message)
-{
-    struct calls_call *call = calls_coordinated(calls, &message->id);
+/* ---- callers ---- */
 
-    if (!call || call->is_detached || call->ending)
-        return;
-    if (!message->epoch && message->reason == BUS_GONE)
-        await_again(call); /* also if others wait now: it is looked again then */
-    else if (is_waited_for(calls, &message->id))
-        return;
-    else if (!message->epoch)
-        query_waiters(call);
-    else if (message->epoch == call->question && call->n_queried && --call->n_queried == 0)
-        calls_settle(call, BUS_CANCELED);
+static void lose(struct calls_call *call)
+{
+    if (!calls_state_follows(call->machine.state))
+        expect_back(call, call->calls->options.reattach_ms);
+    else if (!call->callers)
+        leave_following(call, BUS_AWAY);
 }
 
-void calls_leave_on_keep(struct calls_loop *calls, const struct bus_message *message)
+/* A follower that does not wait has no part in the call but that it goes on. It may be in the
+ * middle of reporting that the call was admitted, so it is dropped a little later. */
+static void detach(struct calls_call *call)
 {
-    struct calls_call *call = calls_coordinated(calls, &message->id);
-
-    if (call)
+    if (!calls_state_follows(call->machine.state)) {
         call->is_detached = true;
-}
-
-void calls_caller_drop(struct calls_caller *caller)
-{
-    struct calls_call *call = caller->call;
-
-    if (!call)
-        return;
-    calls_call_take_caller(caller);
-    leave_alone(call);
-}
-
-void calls_caller_lose(struct calls_caller *caller)
-{
-    struct calls_call *call = caller->call;
-
-    if (!call || !calls_call_is_keyed(call) || call->step == CALLS_RESOLVING) {
-        calls_caller_drop(caller);
         return;
     }
-    calls_call_take_caller(caller);
-    if (call->step != CALLS_FOLLOWING)
-        await_again(call);
-    else if (!call->callers)
-        leave_follower(call, BUS_GONE);
+    calls_send(call, call->machine.coordinator, BUS_FOLLOWER, BUS_KEEP, NULL);
+    expect_back(call, 0);
 }
 
-void calls_caller_detach(struct calls_caller *caller)
+void calls_leave(struct calls_caller *caller, enum calls_leaving leaving)
 {
     struct calls_call *call = caller->call;
+    const bool may_return =
+        call && calls_call_is_keyed(call) && call->machine.state != CALLS_LOCATING;
 
     if (!call)
         return;
-    call->is_detached = call->step != CALLS_FOLLOWING;
     calls_call_take_caller(caller);
-    /* Whoever joined and does not wait has no part in it, but that it goes on. Within on_admitted
-     * the joiner looks on, and is dropped with its next look. */
-    if (call->step == CALLS_FOLLOWING) {
-        send_left(call->calls, &call->entry.id, BUS_KEEP, 0, 0, call->coordinator);
-        bus_arm(call->calls->bus, &call->deadline, bus_now_ns(call->calls->bus));
+    if (call->machine.state == CALLS_OVER)
+        return;
+    if (leaving == CALLS_DETACHES)
+        detach(call);
+    else if (leaving == CALLS_LOSES_CONNECTION && may_return)
+        lose(call);
+    else
+        calls_leave_alone(call);
+}
+
+/* ---- followers ---- */
+
+static void add_listener(struct calls_call *call, struct bus_address loop)
+{
+    if (!call->listeners)
+        call->listeners = (struct calls_listeners *)peg__alloc_zero(1, sizeof(*call->listeners));
+    if (!call->listeners)
+        return;
+    for (unsigned i = 0; i < call->listeners->n; i++)
+        if (bus_address_equal(call->listeners->loops[i], loop))
+            return;
+    if (call->listeners->n < PEG_LIMIT_GATEWAY_LISTENERS)
+        call->listeners->loops[call->listeners->n++] = loop;
+}
+
+/* An answer, or nobody waits there any more. */
+static void on_left(struct calls_call *call, const struct bus_message *message)
+{
+    if (call->is_detached || call->machine.ending || is_waited_for(call))
+        return;
+    if (!message->epoch)
+        ask_waiters(call);
+    else if (message->epoch == call->question && call->n_asked && --call->n_asked == 0)
+        calls_run_cancel(call);
+}
+
+void calls_on_follower(struct calls_loop *calls, const struct bus_message *message)
+{
+    struct calls_call *call = find_coordinated(calls, &message->id);
+
+    if (!call)
+        return;
+    switch (message->reason) {
+    case BUS_STOP:
+        calls_run_cancel(call);
+        break;
+    case BUS_LISTEN:
+        add_listener(call, message->from);
+        break;
+    case BUS_KEEP:
+        call->is_detached = true;
+        break;
+    case BUS_AWAY: /* also if others wait now: it is rechecked then */
+        if (!call->is_detached && !call->machine.ending)
+            expect_back(call, calls->options.reattach_ms);
+        break;
+    default:
+        on_left(call, message);
+        break;
+    }
+}
+
+/* ---- outputs: hints, from the provider side to the coordinator to callers and followers ---- */
+
+static void forward(const struct calls_call *call, const struct bus_message *message)
+{
+    struct bus *bus = call->calls->bus;
+    struct bus_message copy = *message;
+
+    copy.from = bus->self;
+    for (unsigned i = 0; call->listeners && i < call->listeners->n; i++)
+        bus_send(bus, call->listeners->loops[i], &copy, NULL);
+}
+
+/* A caller that gets it may go, and the call with it. */
+static void report_output(struct calls_call *call, peg_str output)
+{
+    struct calls_loop *calls = call->calls;
+    const uint64_t n_dropped = calls->n_dropped;
+
+    call->cursor = call->callers;
+    while (calls->n_dropped == n_dropped && call->cursor) {
+        struct calls_caller *caller = call->cursor;
+
+        call->cursor = caller->next;
+        if (caller->events->on_output)
+            caller->events->on_output(caller, output);
+    }
+}
+
+void calls_on_output(struct calls_loop *calls, const struct bus_message *message)
+{
+    struct calls_call *call = calls_find(calls, &message->id);
+    const struct calls_machine *machine = call ? &call->machine : NULL;
+
+    if (!call)
+        return;
+    if (calls_state_follows(machine->state)) {
+        if (bus_address_equal(message->from, machine->coordinator))
+            report_output(call, peg__blob_str(message->body));
+    } else if (machine->attempt == message->attempt &&
+               strcmp(machine->incarnation, message->incarnation) == 0) {
+        forward(call, message);
+        report_output(call, peg__blob_str(message->body));
     }
 }

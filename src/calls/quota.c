@@ -142,23 +142,3 @@ const char *calls_quota_reject_watch(const struct calls_loop *calls, uint16_t ke
 
     return has_one(&calls->quotas.watchers, key) ? NULL : reject_reason(&too_many, key);
 }
-
-void calls_quota_count_call(const struct calls_call *call, bool is_here)
-{
-    struct calls_quotas *quotas = &call->calls->quotas;
-
-    if (is_here) {
-        peg__quota_add(&quotas->calls, call->account, 1);
-        return;
-    }
-    peg__quota_give_back(&quotas->calls, call->account, 1);
-    if (call->large_bytes)
-        peg__quota_give_back(&quotas->large_bytes, call->account, call->large_bytes);
-}
-
-void calls_quota_take_bytes(struct calls_call *call, size_t large_bytes)
-{
-    call->large_bytes = large_bytes;
-    if (large_bytes)
-        peg__quota_add(&call->calls->quotas.large_bytes, call->account, large_bytes);
-}

@@ -2,337 +2,170 @@
 
 /*
  * Messages are hints and may be lost; registers are not. So a call that has waited for a second
- * looks for itself: has it ended, has anybody claimed it, is that one alive?
+ * reads: has it ended, is the attempt claimed, is that provider alive?
  *
- *   outcome --none--> owner --claimed--> lease --gone--> outcome again --none--> unknown
- *            joined: its name, then the lease of its coordinator
- *                        |                  |
- *                      none: sent again   alive: asked whether he has it
+ *   result --none--> claim --claimed--> lease --gone--> result again --none--> unknown
+ *      following: identity, then the coordinator's lease
+ *                      |                  |
+ *                    none: send again   alive: ask whether it has the call
  */
 
-#include <string.h>
+#include "calls/coordinator.h"
 
-#include "base/mem.h"
 #include "base/text/str.h"
-#include "calls/call.h"
 
-enum { FIRST_MS = 1000, MAX_MS = 5000 };
-
-static void read_register(struct calls_call *call, enum calls_recheck what);
-
-static struct calls_call *of_recheck(struct bus_wait *wait)
+static void recheck_later(struct calls_machine *m)
 {
-    return peg__container_of(wait, struct calls_call, recheck_wait);
-}
-
-static bool may_recheck(const struct calls_call *call)
-{
-    return call->step == CALLS_SENT || call->step == CALLS_FOLLOWING;
-}
-
-/* After a second, and then less and less often. */
-void calls_recheck_soon(struct calls_call *call)
-{
-    struct bus *bus = call->calls->bus;
-    int64_t ms = FIRST_MS;
-
-    if (!may_recheck(call))
-        return;
-    for (unsigned i = 1; i < call->n_rechecks && ms < MAX_MS; i++)
-        ms *= 2;
-    ms = ms < MAX_MS ? ms : MAX_MS;
-    call->has_waited = true;
-    call->again.fn = calls_recheck_on_timer;
-    bus_arm(bus, &call->again, bus_now_ns(bus) + ms * 1000000);
-}
-
-void calls_recheck_now(struct calls_call *call)
-{
-    if (!may_recheck(call))
-        return;
-    if (call->recheck) {
-        call->must_recheck = true;
-        return;
-    }
-    bus_disarm(call->calls->bus, &call->again);
-    if (call->step == CALLS_FOLLOWING && !call->is_reported) {
-        if (!call->wait.pending)
-            calls_follow_add_waiter(call);
-        return;
-    }
-    call->n_rechecks++;
-    read_register(call, CALLS_RECHECK_OUTCOME);
-}
-
-void calls_recheck_on_timer(struct net_timer *timer)
-{
-    calls_recheck_now(peg__container_of(timer, struct calls_call, again));
-}
-
-static void recheck_later(struct calls_call *call)
-{
-    call->recheck = CALLS_RECHECK_NONE;
-    if (call->must_recheck) {
-        call->must_recheck = false;
-        calls_recheck_now(call);
+    m->recheck = CALLS_RECHECK_NONE;
+    if (m->must_recheck) {
+        m->must_recheck = false;
+        calls_recheck_now(m);
     } else {
-        calls_recheck_soon(call);
+        calls_recheck_soon(m);
     }
 }
 
-static bool is_placeholder(const struct peg__blob *standing)
+static void end_with_current(struct calls_machine *m)
 {
-    struct calls_outcome outcome;
-
-    return calls_outcome_read(standing, &outcome) && outcome.is_placeholder;
-}
-
-/* The message with the end is sent as soon as that is written: the one that a stand-in stands for
- * is nowhere else, and what the tool has said comes before it. Who waits for either looks once more
- * before he takes what is written. Who has just come is told at once, or he would never hear it if
- * he asks again and again for a short time. */
-bool calls_recheck_awaits_message(struct calls_call *call, const struct peg__blob *standing)
-{
-    const bool is_waiting =
-        call->step == CALLS_SENT || (call->step == CALLS_FOLLOWING && call->has_waited);
-    const bool is_behind_output = calls_output_is_wanted(call) && !call->has_heard_end;
-
-    if (!is_waiting || call->has_seen_end || (!is_behind_output && !is_placeholder(standing)))
-        return false;
-    call->has_seen_end = true;
-    return true;
-}
-
-/* ---- one after the other ---------------------------------------------------------------------
- */
-
-static void end_with(struct calls_call *call, struct peg__blob *standing)
-{
-    if (!calls_recheck_awaits_message(call, standing)) {
-        calls_call_end(call, standing);
+    if (!calls_awaits_message(m)) {
+        calls_end_current(m);
         return;
     }
-    call->recheck = CALLS_RECHECK_NONE;
-    call->must_recheck = false;
-    calls_recheck_soon(call);
+    m->must_recheck = false;
+    recheck_later(m);
 }
 
-static void on_outcome(struct calls_call *call, const struct bus_answer *answer)
+static void handle_result(struct calls_machine *m)
 {
-    if (answer->current)
-        end_with(call, answer->current);
-    else if (call->step != CALLS_FOLLOWING)
-        read_register(call, CALLS_RECHECK_OWNER);
+    if (m->event->answer->current)
+        end_with_current(m);
+    else if (m->state == CALLS_SENT)
+        calls_recheck(m, CALLS_RECHECK_CLAIM);
     else
-        read_register(call, call->attempt ? CALLS_RECHECK_LEASE : CALLS_RECHECK_IDENTITY);
+        calls_recheck(m, m->attempt ? CALLS_RECHECK_LEASE : CALLS_RECHECK_IDENTITY);
 }
 
-/* A call that nobody could run is forgotten with its identity, and somebody else may have asked for
- * that anew. */
-static void on_rechecked_identity(struct calls_call *call, const struct bus_answer *answer)
+static void handle_identity(struct calls_machine *m)
 {
-    if (calls_follow_is_same(call, answer->current)) {
-        read_register(call, CALLS_RECHECK_LEASE);
-    } else {
-        call->recheck = CALLS_RECHECK_NONE;
-        calls_follow_again(call, answer->current);
-    }
+    if (calls_machine_is_same(m, m->event->answer->current))
+        calls_recheck(m, CALLS_RECHECK_LEASE);
+    else
+        calls_machine_follow_again(m);
 }
 
-static void query_provider_side(struct calls_call *call)
-{
-    struct bus_message message = {
-        .kind = BUS_ASK,
-        .id = call->entry.id,
-        .attempt = call->attempt,
-        .from = call->calls->bus->self,
-    };
-
-    memcpy(message.incarnation, call->incarnation, sizeof(message.incarnation));
-    bus_send(call->calls->bus, call->provider_side, &message, NULL);
-}
-
-/* The attempt is not his whom it was sent to, but his who was asked by a coordinator before: of a
- * call that was taken over. */
-void calls_recheck_follow(struct calls_call *call, peg_str who)
-{
-    if (peg__str_eq(who, peg__str(call->incarnation)) || who.len >= sizeof(call->incarnation))
-        return;
-    calls_send_release(call);
-    memcpy(call->incarnation, who.ptr, who.len);
-    call->incarnation[who.len] = '\0';
-}
-
-static void on_unclaimed(struct calls_call *call, uint64_t epoch)
-{
-    if (epoch == call->sent_epoch) {
-        call->recheck = CALLS_RECHECK_NONE;
-        calls_send_again(call);
-    } else {
-        /* It may have been claimed before the registers were lost: only its provider side knows. */
-        recheck_later(call);
-    }
-}
-
-static void on_owner(struct calls_call *call, const struct bus_answer *answer)
+static void handle_claim(struct calls_machine *m)
 {
     struct bus_address address;
-    peg_str who;
+    peg_str owner;
 
-    if (!answer->current) {
-        on_unclaimed(call, answer->epoch);
+    if (!m->event->answer->current && m->event->answer->epoch == m->sent_epoch) {
+        m->recheck = CALLS_RECHECK_NONE;
+        calls_act(m, CALLS_FIND);
         return;
     }
-    who = calls_claim_token_owner(answer->current, &address);
-    if (calls_claim_token_is_coordinator(who)) {
-        call->step = CALLS_FOLLOWING;
-        call->coordinator = address;
-        recheck_later(call);
+    if (!m->event->answer->current) {
+        recheck_later(m); /* claimed before the registers were lost? Its provider knows */
         return;
     }
-    calls_recheck_follow(call, who);
-    read_register(call, CALLS_RECHECK_LEASE);
+    owner = calls_claim_token_owner(m->event->answer->current, &address);
+    if (calls_claim_token_is_coordinator(owner)) {
+        calls_yield(m, address);
+        return;
+    }
+    calls_adopt_provider(m, owner);
+    calls_recheck(m, CALLS_RECHECK_LEASE);
 }
 
-/* A node that is alive may have given the call up meanwhile, when all who waited for it there were
- * gone: what should have ended long ago has no coordinator. */
-static void on_coordinator_lease(struct calls_call *call, struct bus_address address)
+/* A node that is alive may have given the call up meanwhile, when all its callers there were gone:
+ * a call that should have ended long ago has no coordinator. A follower without a request leaves
+ * the take-over to those that have one, until then. */
+static void handle_coordinator(struct calls_machine *m, bool is_alive)
 {
-    const struct calls_loop *calls = call->calls;
-    const bool is_late = bus_now_ms(calls->bus) > call->deadline_ms + calls->options.grace_ms;
+    const bool is_late = m->event->now_ms > m->deadline_ms + m->event->grace_ms;
 
-    /* Who may not begin it has nothing to send: it is for those who have. */
-    if ((address.node || call->why_not) && !is_late) {
-        recheck_later(call);
+    if ((is_alive || m->origin == CALLS_ATTACHES) && !is_late) {
+        recheck_later(m);
     } else {
-        call->recheck = CALLS_RECHECK_NONE;
-        calls_follow_take_over(call);
+        m->walk = 1;
+        m->is_owner_lost = false;
+        calls_enter(m, CALLS_WALKING);
     }
 }
 
-static void on_rechecked_lease(struct calls_call *call, const struct bus_answer *answer)
+static void handle_lease(struct calls_machine *m)
 {
+    const struct bus_answer *answer = m->event->answer;
     const struct bus_address address =
         answer->n_addresses ? answer->addresses[0] : (struct bus_address){0};
 
-    if (call->step == CALLS_FOLLOWING) {
-        on_coordinator_lease(call, address);
+    if (m->state == CALLS_FOLLOWING) {
+        handle_coordinator(m, address.node != 0);
     } else if (!address.node) {
-        read_register(call, CALLS_RECHECK_LOST);
+        calls_recheck(m, CALLS_RECHECK_LOST);
     } else {
-        call->provider_side = address;
-        query_provider_side(call);
-        recheck_later(call);
+        m->address = address;
+        calls_act(m, CALLS_SEND_ASK);
+        recheck_later(m);
     }
 }
 
 /* The provider is gone, or has come back without the call. */
-static void on_lost(struct calls_call *call, const struct bus_answer *answer)
+static void handle_lost(struct calls_machine *m)
 {
-    call->recheck = CALLS_RECHECK_NONE;
-    if (answer->current)
-        end_with(call, answer->current);
+    if (m->event->answer->current)
+        end_with_current(m);
     else
-        calls_settle_unknown(call, "the provider was lost while the tool was running");
+        calls_settle_unknown(m, CALLS_WHY_PROVIDER_LOST);
 }
 
-static void on_recheck(struct bus_wait *wait, const struct bus_answer *answer)
+void calls_machine_rechecked(struct calls_machine *m)
 {
-    struct calls_call *call = of_recheck(wait);
+    static calls_handler *const handlers[] = {
+        [CALLS_RECHECK_RESULT] = handle_result, [CALLS_RECHECK_IDENTITY] = handle_identity,
+        [CALLS_RECHECK_CLAIM] = handle_claim,   [CALLS_RECHECK_LEASE] = handle_lease,
+        [CALLS_RECHECK_LOST] = handle_lost,
+    };
 
-    if (answer->status) {
-        recheck_later(call);
-        return;
-    }
-    switch (call->recheck) {
-    case CALLS_RECHECK_OUTCOME:
-        on_outcome(call, answer);
-        break;
-    case CALLS_RECHECK_IDENTITY:
-        on_rechecked_identity(call, answer);
-        break;
-    case CALLS_RECHECK_OWNER:
-        on_owner(call, answer);
-        break;
-    case CALLS_RECHECK_LEASE:
-        on_rechecked_lease(call, answer);
-        break;
-    case CALLS_RECHECK_LOST:
-    case CALLS_RECHECK_UNREPORTED:
-        on_lost(call, answer);
-        break;
-    case CALLS_RECHECK_NONE:
-        break;
-    }
-}
-
-static void read_lease(struct calls_call *call)
-{
-    char coordinator[BUS_ADDRESS_TEXT];
-    peg_str name = peg__str(call->incarnation);
-
-    if (call->step == CALLS_FOLLOWING) {
-        bus_address_print(call->coordinator, coordinator);
-        name = peg__str(coordinator);
-    }
-    bus_leases(call->calls->bus, &name, 1, &call->recheck_wait);
-}
-
-static void read_register(struct calls_call *call, enum calls_recheck what)
-{
-    struct bus *bus = call->calls->bus;
-    struct bus_key key = calls_call_key(call, BUS_RESULT, 0);
-
-    if (what == CALLS_RECHECK_OWNER)
-        key = calls_call_key(call, BUS_CLAIM, call->attempt);
-    else if (what == CALLS_RECHECK_IDENTITY)
-        key = calls_call_key(call, BUS_IDENTITY, 0);
-    call->recheck = what;
-    call->recheck_wait.fn = on_recheck;
-    if (what == CALLS_RECHECK_LEASE)
-        read_lease(call);
+    if (m->event->answer->status)
+        recheck_later(m);
     else
-        bus_read(bus, &key, &call->recheck_wait);
+        handlers[m->recheck](m);
 }
 
-/* A call of this node whose provider has come back to another one: that node wrote its outcome, if
- * there is one, where it is not seen from here, and the message about it may be on its way. It is
- * waited for until that node is asked once more. */
-static void on_unknown_elsewhere(struct calls_call *call)
-{
-    if (!call->was_unknown)
-        call->was_unknown = true; /* `again` is armed */
-    else
-        calls_settle_unknown(call, "the provider went to another node while the tool was running");
-}
+/* ---- what the provider's loop says when asked ---- */
 
-/* The one who should have its provider does not have the call. That proves nothing: he may have the
- * name and not know yet that the provider has gone elsewhere, and runs it there. So only a call
- * that may run twice goes on elsewhere; others wait for their outcome. */
-void calls_recheck_on_unknown(struct calls_call *call, const struct bus_message *message)
+/* The loop that should have the provider does not have the call. That proves nothing: it may not
+ * know yet that the provider has gone elsewhere and runs the call there. So only a call that may
+ * run twice goes on elsewhere; others wait. A call whose registers stay in this node has no outcome
+ * to wait for when its provider went to another one: the message with it may be under way, so that
+ * node is asked once more. */
+void calls_machine_unknown(struct calls_machine *m)
 {
-    if (call->step != CALLS_SENT || message->attempt != call->attempt || call->recheck ||
-        !bus_address_equal(message->from, call->provider_side))
+    const struct bus_message *message = m->event->message;
+
+    if (m->state != CALLS_SENT || message->attempt != m->attempt || m->recheck ||
+        !bus_address_equal(message->from, m->address))
         return;
-    if (calls_id_is_node_local(&call->entry.id) &&
-        message->from.node != call->calls->bus->self.node) {
-        on_unknown_elsewhere(call);
-        return;
+    if (calls_id_is_node_local(&m->id) && message->from.node != m->event->self.node) {
+        if (m->was_unknown)
+            calls_settle_unknown(m, CALLS_WHY_PROVIDER_MOVED);
+        m->was_unknown = true;
+    } else if (m->is_idempotent) {
+        calls_act(m, CALLS_DISARM);
+        calls_recheck(m, CALLS_RECHECK_LOST);
     }
-    if (!call->tool || !call->tool->is_idempotent)
-        return;
-    bus_disarm(call->calls->bus, &call->again);
-    read_register(call, CALLS_RECHECK_UNREPORTED);
 }
 
-/* The lease ends now, or has: that it has is the proof, and is looked for as often as at first. One
- * that came back elsewhere has another provider side by then. */
-void calls_recheck_on_lost(struct calls_call *call, const struct bus_message *message)
+/* The provider's lease has ended, or is about to: rechecks are as frequent as at first. A provider
+ * that came back elsewhere has another address by then. */
+void calls_machine_lost(struct calls_machine *m)
 {
-    if (call->step != CALLS_SENT || message->attempt != call->attempt ||
-        !bus_address_equal(message->from, call->provider_side))
+    const struct bus_message *message = m->event->message;
+
+    if (m->state != CALLS_SENT || message->attempt != m->attempt ||
+        !bus_address_equal(message->from, m->address))
         return;
-    call->n_rechecks = 0;
-    if (!call->recheck)
-        calls_recheck_soon(call);
+    m->n_rechecks = 0;
+    if (!m->recheck)
+        calls_recheck_soon(m);
 }

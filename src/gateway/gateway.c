@@ -213,6 +213,7 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
                 .keep_ms = config->result_mapping_ttl_ms,
                 .max_queue = config->max_queue,
                 .max_payload = config->max_payload_bytes,
+                .n_loops = net_loops_len(node->loops),
                 .has_principals = gw_auth_asks(node->auth),
             },
         .health =

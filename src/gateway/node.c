@@ -50,6 +50,7 @@ const struct gw_catalog_events gw_loop_state_events = {.on_snapshot = on_snapsho
 static const struct bus_events calls_bus_events = {
     .on_message = calls_on_message,
     .on_reset = calls_on_reset,
+    .on_node_lost = calls_on_node_lost,
 };
 
 static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reterr)

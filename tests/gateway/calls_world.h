@@ -427,7 +427,7 @@ static inline void look_at_all(struct world *world)
 
     for (struct calls_call *call = world->calls->first_call; call; call = next) {
         next = call->next;
-        calls_recheck_now(call);
+        calls_run_recheck(call);
     }
 }
 

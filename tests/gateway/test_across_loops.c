@@ -102,7 +102,8 @@ static void on_call(struct leg *leg, const Pegboard__V1__Call *call)
              (const char *)call->route.data);
     running->is_held = memmem(call->payload.data, call->payload.len, "hold", 4) != NULL;
     atomic_fetch_add(&provider->n_calls, 1);
-    if (loop_of(running->route) != provider->caller_loop)
+    /* A call with an identity lives on the loop that its id chooses. */
+    if (strlen(running->id) == 32 && loop_of(running->route) != provider->caller_loop)
         atomic_fetch_add(&provider->n_astray, 1);
     if (running->is_held)
         atomic_fetch_add(&provider->n_held, 1);

@@ -186,7 +186,7 @@ TEST(nothing_is_kept_of_a_call_that_waited_in_a_queue)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &second, "add", "", 0);
-    calls_send_again(second.caller.call);
+    calls_run_recheck(second.caller.call); /* it is not claimed */
     settle(&world);
     answer(&world, &player, &player.handed[0], "1");
     CHECK_INT(player.n_handed, 2);
@@ -209,8 +209,9 @@ static void check_kept(struct world *world, const char *key, int64_t keep_ms)
     call_as(world, &caller, "add", key, 0);
     call = caller.caller.call;
     assignment = calls_assignment_find(world->calls, &player.handed[0].id, 1);
-    CHECK_INT(calls_call_keep_until(call), call->deadline_ms + keep_ms);
-    CHECK_INT(calls_assignment_keep_until(assignment), call->deadline_ms + keep_ms);
+    CHECK_INT(calls_keep_until(world->calls, &call->entry.id, call->machine.deadline_ms),
+              call->machine.deadline_ms + keep_ms);
+    CHECK_INT(calls_assignment_keep_until(assignment), call->machine.deadline_ms + keep_ms);
     answer(world, &player, &player.handed[0], "1");
     calls_provider_leave(player.provider);
     settle(world);
@@ -241,7 +242,7 @@ TEST(a_full_queue_is_overloaded)
     CHECK(callers[2].error == CALLS_OVERLOADED);
     CHECK(callers[0].n_ends == 0 && callers[1].n_ends == 0);
     for (size_t i = 0; i < 2; i++)
-        calls_caller_drop(&callers[i].caller);
+        calls_caller_leave(&callers[i].caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -391,7 +392,7 @@ TEST(an_identity_with_another_payload_is_refused)
     call_as(&world, &second, "peek", "key-1", 0);
     CHECK(second.n_ends == 1);
     CHECK(second.error == CALLS_VALIDATION);
-    calls_caller_drop(&first.caller);
+    calls_caller_leave(&first.caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -406,7 +407,7 @@ TEST(a_caller_that_goes_before_the_start_cancels_the_call)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &waiting, "add", "", 0);
-    calls_caller_drop(&waiting.caller);
+    calls_caller_leave(&waiting.caller, CALLS_LEAVES);
     settle(&world);
     answer(&world, &player, &player.handed[0], "1");
     CHECK(player.n_handed == 1);
@@ -424,7 +425,7 @@ TEST(a_caller_that_goes_while_it_runs_has_the_provider_told)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     settle(&world);
     CHECK(player.n_canceled == 1);
     answer(&world, &player, &player.handed[0], "1");
@@ -458,7 +459,7 @@ static bool was_found_again_in_time(int64_t reattach_ms)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &lost, "add", "key-1", 0);
-    calls_caller_lose(&lost.caller);
+    calls_caller_leave(&lost.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
     call_as(&world, &again, "add", "key-1", 0);
     sleep_ms(reattach_ms + 100);
@@ -493,7 +494,7 @@ static bool was_waited_for(int64_t reattach_ms)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &lost, "add", "key-1", 0);
-    calls_caller_lose(&lost.caller);
+    calls_caller_leave(&lost.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
     was_in_time = player.n_canceled == 0;
 
@@ -524,12 +525,12 @@ static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &lost, "add", "key-1", 0);
-    calls_caller_drop(&first.caller);
+    calls_caller_leave(&first.caller, CALLS_LEAVES);
     settle(&world);
-    calls_caller_lose(&lost.caller);
+    calls_caller_leave(&lost.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
     call_as(&world, &again, "add", "key-1", 0);
-    calls_caller_lose(&again.caller);
+    calls_caller_leave(&again.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
     was_in_time = player.n_canceled == 0;
 
@@ -562,12 +563,12 @@ static bool had_all_of_the_time(int64_t reattach_ms)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
-    calls_caller_lose(&first.caller);
+    calls_caller_leave(&first.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
     call_as(&world, &second, "add", "key-1", 0);
     sleep_ms(most_of_it_ms);
     settle(&world);
-    calls_caller_lose(&second.caller);
+    calls_caller_leave(&second.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
     sleep_ms(most_of_it_ms); /* the first one's time is over */
     settle(&world);
@@ -597,7 +598,7 @@ TEST(a_desk_that_drains_lets_a_lost_caller_find_its_call_again)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &lost, "add", "key-1", 0);
-    calls_caller_lose(&lost.caller);
+    calls_caller_leave(&lost.caller, CALLS_LOSES_CONNECTION);
     world.calls->is_draining = true;
     call_as(&world, &again, "add", "key-1", 0);
     call_as(&world, &other, "add", "key-2", 0);
@@ -619,7 +620,7 @@ TEST(a_lost_caller_without_an_identity_cancels_its_call_at_once)
     world_open(&world, &DEFAULTS);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &lost, "add", "", 0);
-    calls_caller_lose(&lost.caller);
+    calls_caller_leave(&lost.caller, CALLS_LOSES_CONNECTION);
     settle(&world);
 
     CHECK_INT(player.n_canceled, 1);
@@ -718,9 +719,9 @@ TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
         call_as(&world, &running, "add", "", 0);
         call_as(&world, &waiting, "add", keys[i], 60000);
         call = waiting.caller.call;
-        call->deadline_ms = bus_now_ms(world.bus);
+        call->machine.deadline_ms = bus_now_ms(world.bus);
         calls_assignment_find(world.calls, &call->entry.id, 1)->machine.deadline_ms =
-            call->deadline_ms;
+            call->machine.deadline_ms;
         answer(&world, &player, &player.handed[0], "1");
 
         CHECK_INT(player.n_handed, 1);
@@ -879,8 +880,8 @@ TEST(a_provider_that_gives_calls_back_is_asked_again_only_when_nobody_else_is_le
     CHECK(refuser.handed[1].attempt == 3);
     answer(&world, &refuser, &refuser.handed[1], "5");
     CHECK_STR(peg_cstr(caller.result), "5");
-    calls_caller_drop(&busy[0].caller);
-    calls_caller_drop(&busy[1].caller);
+    calls_caller_leave(&busy[0].caller, CALLS_LEAVES);
+    calls_caller_leave(&busy[1].caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -1063,7 +1064,7 @@ TEST(a_call_that_waits_for_the_only_provider_when_it_becomes_silent_fails_soon)
     CHECK(waiting.error == CALLS_SERVICE_UNAVAILABLE);
     CHECK(!waiting.was_started);
     CHECK(running.n_ends == 0);
-    calls_caller_drop(&running.caller);
+    calls_caller_leave(&running.caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -1126,7 +1127,7 @@ TEST(a_provider_that_comes_back_without_the_call_never_had_it)
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(other.n_handed + again.n_handed == 1);
     CHECK((other.n_handed ? other : again).handed[0].attempt == 2);
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -1146,7 +1147,7 @@ TEST(a_provider_that_may_have_been_elsewhere_proves_nothing_by_not_listing_a_cal
     attach_listing(&world, &again, "incarnation-1", 1, NULL);
     CHECK(other.n_handed == 0);
     CHECK(caller.n_ends == 0);
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -1181,37 +1182,12 @@ TEST(a_call_that_looks_seldom_hears_that_its_provider_did_not_come_back)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 2 * 3600 * 1000);
     call = caller.caller.call;
-    call->n_rechecks = 20;
+    call->machine.n_rechecks = 20;
     bus_arm(world.bus, &call->again, bus_now_ns(world.bus) + 3600 * PEG_NS_PER_S);
     calls_provider_leave(player.provider);
     await_end(&world, &caller);
     CHECK(caller.outcome == CALLS_KIND_UNKNOWN);
     CHECK(caller.was_started);
-    world_close(&world);
-}
-
-/* One that came back elsewhere is not lost where it was, and is looked for as before. */
-TEST(a_call_whose_provider_came_back_elsewhere_does_not_hear_that_it_is_lost)
-{
-    struct world world;
-    struct player player;
-    struct caller caller;
-    struct calls_call *call;
-    struct bus_message lost = {.kind = BUS_LOST, .attempt = 1};
-
-    world_open(&world, &DEFAULTS);
-    attach(&world, &player, "incarnation-1", 1);
-    call_as(&world, &caller, "add", "", 0);
-    call = caller.caller.call;
-    call->n_rechecks = 20;
-    lost.id = call->entry.id;
-    lost.from = (struct bus_address){call->provider_side.node, call->provider_side.loop + 1};
-    calls_on_message(world.calls, &lost);
-    CHECK_INT(call->n_rechecks, 20);
-    lost.from = call->provider_side;
-    calls_on_message(world.calls, &lost);
-    CHECK_INT(call->n_rechecks, 0);
-    calls_caller_drop(&caller.caller);
     world_close(&world);
 }
 

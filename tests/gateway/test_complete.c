@@ -110,7 +110,7 @@ static struct verdict try_once(const struct trial *trial, unsigned nth)
     CHECK_INT(player.n_handed, 1);
     answer_without_memory(&world, &player, trial, nth);
     verdict = judge(&caller);
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     world_close(&world);
     return verdict;
 }
@@ -234,7 +234,7 @@ static bool try_good(const struct good *good, unsigned nth)
         CHECK(caller.was_started);
         CHECK(strstr(caller.message, "no memory") != NULL);
     }
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     world_close(&world);
     return is_read;
 }

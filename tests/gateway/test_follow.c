@@ -31,13 +31,14 @@ static void ask_at_length(struct world *world, struct caller *caller)
 
 static void stop(struct world *world, const struct bus_id *id)
 {
-    const struct bus_message message = {.kind = BUS_STOP, .id = *id, .from = world->bus->self};
+    const struct bus_message message = {
+        .kind = BUS_FOLLOWER, .reason = BUS_STOP, .id = *id, .from = world->bus->self};
 
     calls_on_message(world->calls, &message);
 }
 
-/* A second one of the same identity is found first, and decides nothing yet. */
-TEST(a_call_is_stopped_while_another_of_its_identity_is_being_checked)
+/* A second request of the same identity, with another payload, is rejected and changes nothing. */
+TEST(a_call_is_stopped_though_another_request_has_its_identity)
 {
     struct world world;
     struct player player;
@@ -48,34 +49,12 @@ TEST(a_call_is_stopped_while_another_of_its_identity_is_being_checked)
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &first, "add", "key-1", 0);
     ask_at_length(&world, &second);
-    CHECK(second.caller.call->step == CALLS_CHECKING);
+    CHECK(second.error == CALLS_VALIDATION);
     stop(&world, &player.handed[0].id);
-    CHECK(second.n_ends == 0);
     settle(&world);
     CHECK(player.n_canceled == 1);
     answer(&world, &player, &player.handed[0], "1");
     CHECK(first.outcome == CALLS_KIND_RESULT);
-    await_end(&world, &second);
-    CHECK(second.error == CALLS_VALIDATION); /* of another payload */
-    world_close(&world);
-}
-
-/* With registers that are far away somebody may read that a call decides before it hears so. */
-TEST(a_call_is_stopped_before_it_knows_that_it_decides)
-{
-    struct world world;
-    struct player player;
-    struct caller caller;
-
-    world_open(&world, &DEFAULTS);
-    attach(&world, &player, "incarnation-1", 4);
-    ask_at_length(&world, &caller);
-    caller.caller.call->step = CALLS_ADMITTING;
-    stop(&world, &caller.caller.id);
-    CHECK(caller.n_ends == 0);
-    await_end(&world, &caller);
-    CHECK(caller.outcome == CALLS_KIND_CANCELED);
-    CHECK(player.n_handed == 0);
     world_close(&world);
 }
 
@@ -101,7 +80,7 @@ TEST(who_joins_hears_what_the_tool_says_from_then_on)
     call_as(&world, &second, "add", "key-1", 0);
     call_as(&world, &third, "add", "key-1", 0);
     say(&world, &player);
-    calls_caller_drop(&third.caller);
+    calls_caller_leave(&third.caller, CALLS_LEAVES);
     say(&world, &player);
     CHECK_INT(first.n_outputs, 3);
     CHECK_INT(second.n_outputs, 2);
@@ -123,11 +102,11 @@ TEST(a_call_that_nobody_waits_for_any_more_is_canceled)
         attach(&world, &player, "incarnation-1", 4);
         for (unsigned i = 0; i < 3; i++)
             call_as(&world, &callers[i], "add", "key-1", 0);
-        calls_caller_drop(&callers[(last + 1) % 3].caller);
-        calls_caller_drop(&callers[(last + 2) % 3].caller);
+        calls_caller_leave(&callers[(last + 1) % 3].caller, CALLS_LEAVES);
+        calls_caller_leave(&callers[(last + 2) % 3].caller, CALLS_LEAVES);
         settle(&world);
         CHECK_INT(player.n_canceled, 0);
-        calls_caller_drop(&callers[last].caller);
+        calls_caller_leave(&callers[last].caller, CALLS_LEAVES);
         settle(&world);
         CHECK_INT(player.n_canceled, 1);
         world_close(&world);
@@ -145,9 +124,9 @@ TEST(a_call_that_somebody_started_goes_on_when_who_asked_before_is_gone)
     attach(&world, &player, "incarnation-1", 4);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &starter, "add", "key-1", 0);
-    calls_caller_detach(&starter.caller);
+    calls_caller_leave(&starter.caller, CALLS_DETACHES);
     settle(&world);
-    calls_caller_drop(&first.caller);
+    calls_caller_leave(&first.caller, CALLS_LEAVES);
     settle(&world);
     CHECK_INT(player.n_canceled, 0);
     answer(&world, &player, &player.handed[0], "1");
@@ -200,7 +179,7 @@ TEST(who_joined_hears_at_once_that_the_outcome_is_unknown)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "add", "key-1", 0);
-    calls_settle(first.caller.call, BUS_DEADLINE);
+    first.caller.call->deadline.fn(&first.caller.call->deadline);
     settle(&world);
     CHECK_INT(first.outcome, CALLS_KIND_UNKNOWN);
     CHECK_INT(second.n_ends, 1);
@@ -260,34 +239,6 @@ TEST(what_a_provider_that_fell_silent_did_not_start_is_asked_for_again)
     CHECK_STR(peg_cstr(again.result), "7");
     answer(&world, &silent, &silent.handed[0], "1");
     CHECK_INT(silent.n_handed, 1);
-    world_close(&world);
-}
-
-/* The coordinator of the call before has ended it and forgotten it, and its message comes late. */
-TEST(who_joined_does_not_believe_a_letter_about_the_call_before)
-{
-    struct world world;
-    struct player player;
-    struct caller first;
-    struct caller second;
-    const struct calls_outcome refusal = {.kind = CALLS_KIND_ERROR,
-                                          .error = CALLS_SERVICE_UNAVAILABLE};
-    struct bus_message message = {.kind = BUS_DONE};
-
-    world_open(&world, &DEFAULTS);
-    attach(&world, &player, "incarnation-1", 1);
-    call_as(&world, &first, "add", "key-1", 0);
-    call_as(&world, &second, "add", "key-1", 0);
-    message.id = first.caller.id;
-    message.from = world.calls->bus->self;
-    message.deadline_ms = first.caller.call->deadline_ms - 1;
-    message.body = calls_outcome_write(&refusal);
-    calls_done_on_message(world.calls, &message);
-    settle(&world);
-    CHECK_INT(second.n_ends, 0);
-    answer(&world, &player, &player.handed[0], "5");
-    CHECK_STR(peg_cstr(second.result), "5");
-    peg__blob_unref(message.body);
     world_close(&world);
 }
 
@@ -413,7 +364,7 @@ TEST(a_stranger_does_not_keep_a_call_that_nobody_waits_for)
         call_as(&world, &owner, "add", "key-1", 0);
         go_far(&world);
         ask_by_id(&world, &stranger, (enum way)way, &owner.caller.id, "other");
-        calls_caller_drop(&owner.caller);
+        calls_caller_leave(&owner.caller, CALLS_LEAVES);
         come_near(&world);
         CHECK_INT(player.n_canceled, 1);
         CHECK_INT(stranger.error, CALLS_NOT_FOUND);
@@ -435,8 +386,8 @@ TEST(a_stranger_who_goes_before_it_is_known_whose_it_is_leaves_nothing)
     go_far(&world);
     ask_by_id(&world, &strangers[0], AWAITS, &owner.caller.id, "other");
     ask_by_id(&world, &strangers[1], STOPS, &owner.caller.id, "other");
-    calls_caller_lose(&strangers[0].caller);
-    calls_caller_drop(&strangers[1].caller);
+    calls_caller_leave(&strangers[0].caller, CALLS_LOSES_CONNECTION);
+    calls_caller_leave(&strangers[1].caller, CALLS_LEAVES);
     CHECK_INT(calls_count(world.calls), 2); /* the owner's, and what is held for it */
     come_near(&world);
     CHECK_INT(player.n_canceled, 0);

@@ -49,7 +49,7 @@ TEST(a_call_that_is_canceled_in_the_queue_leaves_nothing)
     struct caller callers[2];
 
     open_with_queue(&world, &player, callers);
-    calls_caller_drop(&callers[1].caller);
+    calls_caller_leave(&callers[1].caller, CALLS_LEAVES);
     settle(&world);
     CHECK_INT(bus_local_n_registers(world.hub), 1);
     CHECK_INT(world.calls->outstanding.n, 0);
@@ -69,7 +69,7 @@ TEST(one_that_is_not_told_and_loses_the_claim_leaves_nothing)
 
     open_with_queue(&world, &player, callers);
     lost_kind = BUS_CANCEL;
-    calls_caller_drop(&callers[1].caller);
+    calls_caller_leave(&callers[1].caller, CALLS_LEAVES);
     settle(&world);
     CHECK_INT(bus_local_n_registers(world.hub), 2);
     answer(&world, &player, &player.handed[0], "1");
@@ -89,8 +89,8 @@ TEST(while_a_letter_may_arrive_the_proof_stays)
 
     open_with_queue(&world, &player, callers);
     nak.id = callers[1].caller.id;
-    calls_send_again(calls_coordinated(world.calls, &nak.id)); /* on its way */
-    calls_caller_drop(&callers[1].caller);
+    calls_run_recheck(calls_find(world.calls, &nak.id)); /* not claimed: sent again */
+    calls_caller_leave(&callers[1].caller, CALLS_LEAVES);
     calls_on_message(world.calls, &nak); /* of the first message */
     CHECK_INT(bus_local_n_registers(world.hub), 2);
     CHECK_INT(world.calls->outstanding.n, 1);
@@ -113,7 +113,7 @@ TEST(what_is_remembered_goes_with_the_desk)
     struct caller callers[2];
 
     open_with_queue(&world, &player, callers);
-    calls_caller_drop(&callers[1].caller);
+    calls_caller_leave(&callers[1].caller, CALLS_LEAVES);
     CHECK_INT(world.calls->outstanding.n, 1);
     world_close(&world);
 }
@@ -136,7 +136,7 @@ static void open_with_second(struct world *world, struct player *player, struct 
 
 static unsigned n_outstanding(const struct world *world, const struct caller *caller)
 {
-    return calls_coordinated(world->calls, &caller->caller.id)->n_outstanding;
+    return calls_find(world->calls, &caller->caller.id)->machine.n_outstanding;
 }
 
 /* Its caller goes, and its provider side does not hear of it: until that asks for the right to
@@ -148,7 +148,7 @@ static void check_that_proof_stays(struct world *world, struct player *player,
 
     CHECK_INT(n_outstanding(world, caller), 1);
     lost_kind = BUS_CANCEL;
-    calls_caller_drop(&caller->caller);
+    calls_caller_leave(&caller->caller, CALLS_LEAVES);
     settle(world);
     CHECK(stands(world, &id, BUS_CLAIM, 2));
     CHECK_INT(world->calls->outstanding.n, 1);

@@ -335,63 +335,6 @@ TEST(who_has_its_share_of_calls_joins_awaits_and_ends_those_it_has)
     world_close(&world);
 }
 
-/* Anna has her share, of which one call is handed over; she asks for another of them again. */
-static void join_beyond_share(struct world *world, struct player *player,
-                              struct caller anna[CALLS * 3 / 4], struct caller *again)
-{
-    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
-    char key[16];
-
-    world_open(world, &options);
-    attach(world, player, "incarnation-1", 1);
-    for (unsigned i = 0; i < CALLS * 3 / 4; i++) {
-        snprintf(key, sizeof(key), "key-%u", i);
-        call_by(world, &anna[i], "token:anna", key);
-    }
-    call_by(world, again, "token:anna", "key-1");
-    CHECK(again->is_follower && !again->n_ends);
-}
-
-/* The lease of its coordinator is gone: who has the request may make another attempt. */
-TEST(who_may_not_begin_a_call_does_not_take_it_over)
-{
-    const struct bus_answer no_lease = {.status = PEG_OK};
-    struct world world;
-    struct player player;
-    struct caller anna[CALLS * 3 / 4];
-    struct caller again;
-    struct calls_call *call;
-
-    join_beyond_share(&world, &player, anna, &again);
-    call = again.caller.call;
-    calls_recheck_now(call);
-    settle(&world);
-    call->recheck = CALLS_RECHECK_LEASE;
-    call->recheck_wait.fn(&call->recheck_wait, &no_lease);
-    settle(&world);
-    CHECK_INT(again.n_ends, 0);
-    CHECK(!stands(&world, &again.caller.id, BUS_CLAIM, 1));
-    answer(&world, &player, &player.handed[0], "1");
-    CHECK_INT(player.n_handed, 2);
-    answer(&world, &player, &player.handed[1], "2");
-    CHECK_STR(peg_cstr(again.result), "2");
-    world_close(&world);
-}
-
-TEST(who_joined_and_may_not_begin_is_told_so_when_there_is_nothing_any_more)
-{
-    struct world world;
-    struct player player;
-    struct caller anna[CALLS * 3 / 4];
-    struct caller again;
-
-    join_beyond_share(&world, &player, anna, &again);
-    calls_follow_again(again.caller.call, NULL);
-    settle(&world);
-    CHECK(is_refused_its_share(&again, "too many calls"));
-    world_close(&world);
-}
-
 TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
 {
     const struct calls_options options = {.max_calls = CALLS, .has_principals = true};

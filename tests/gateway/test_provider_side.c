@@ -206,8 +206,8 @@ static bool stayed_only_for_what_was_left(int64_t timeout_ms)
         await_end(&world, &hung);
         await_dismissal(&world, &player);
     }
-    calls_caller_drop(&hung.caller);
-    calls_caller_drop(&finished.caller);
+    calls_caller_leave(&hung.caller, CALLS_LEAVES);
+    calls_caller_leave(&finished.caller, CALLS_LEAVES);
     world_close(&world);
     return was_in_time;
 }
@@ -239,7 +239,7 @@ static bool went_with_the_last_that_was_waited_for(int64_t timeout_ms)
         CHECK_INT(finished.n_ends, 1);
         await_dismissal(&world, &player);
     }
-    calls_caller_drop(&finished.caller);
+    calls_caller_leave(&finished.caller, CALLS_LEAVES);
     world_close(&world);
     return was_in_time;
 }
@@ -269,7 +269,7 @@ TEST(an_incarnation_is_not_taken_over_by_another_principal)
                                     &other.provider, &error),
               PEG_EEXISTS);
     CHECK_STR(peg_cstr(error.code), "E_INCARNATION");
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     world_close(&world);
 }
 
@@ -315,7 +315,7 @@ TEST(a_provider_that_comes_back_hears_what_was_canceled_meanwhile)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     calls_provider_leave(player.provider);
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     settle(&world);
     CHECK_INT(player.n_canceled, 0);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
@@ -339,7 +339,7 @@ TEST(a_provider_that_comes_back_elsewhere_hears_what_was_canceled_meanwhile)
     call_as(&world, &caller, "add", "", 0);
     calls_provider_leave(player.provider);
     lost_kind = BUS_CANCEL; /* it is another loop that hears of it */
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     settle(&world);
     lost_kind = (enum bus_message_kind)0;
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
@@ -361,8 +361,11 @@ TEST(a_cancellation_finds_a_provider_that_has_come_back_elsewhere)
         world_open(&world, &DEFAULTS);
         attach(&world, &player, "incarnation-1", 1);
         call_as(&world, &caller, "add", "", 0);
-        caller.caller.call->provider_side = (struct bus_address){.node = 99};
-        calls_settle(caller.caller.call, reasons[i]);
+        caller.caller.call->machine.address = (struct bus_address){.node = 99};
+        if (reasons[i] == BUS_CANCELED)
+            calls_run_cancel(caller.caller.call);
+        else
+            caller.caller.call->deadline.fn(&caller.caller.call->deadline);
         settle(&world);
         CHECK_INT(player.n_canceled, 1);
         CHECK_INT(player.cancel_reason, reasons[i]);
@@ -399,7 +402,7 @@ static bool was_told_once_more(int64_t grace_ms)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     lost_kind = BUS_CANCEL;
-    calls_settle(caller.caller.call, BUS_CANCELED);
+    calls_run_cancel(caller.caller.call);
     settle(&world);
     lost_kind = (enum bus_message_kind)0;
     await_end(&world, &caller);
@@ -425,7 +428,7 @@ TEST(what_was_canceled_is_told_when_the_stream_is_ready)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
     calls_provider_leave(player.provider);
-    calls_caller_drop(&caller.caller);
+    calls_caller_leave(&caller.caller, CALLS_LEAVES);
     settle(&world);
     attach_listing(&world, &again, "incarnation-1", 1, &player.handed[0]);
     CHECK_INT(again.n_canceled, 0);
@@ -577,7 +580,7 @@ TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
 
     world_open(&world, &DEFAULTS);
     list_at_new_desk(&world, &player, &again, &first);
-    calls_settle(first.caller.call, BUS_DEADLINE);
+    first.caller.call->deadline.fn(&first.caller.call->deadline);
     settle(&world);
     CHECK_INT(first.outcome, CALLS_KIND_UNKNOWN);
     call_as(&world, &second, "add", "", 0);
@@ -718,6 +721,6 @@ TEST(a_toolset_with_other_schemas_starts_its_health_anew)
     CHECK_INT(health_of(&world), GW_HEALTHY);
     call_as(&world, &later, "add", "", 0);
     CHECK_INT(newer.n_handed, 1);
-    calls_caller_drop(&later.caller);
+    calls_caller_leave(&later.caller, CALLS_LEAVES);
     world_close(&world);
 }

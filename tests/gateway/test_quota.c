@@ -537,16 +537,16 @@ TEST(a_large_request_gives_its_room_back_however_its_call_ends)
 
     open_with_room(&world, &player, 1);
     call_large(&world, &first, "", 0);
-    calls_caller_drop(&first.caller);
+    calls_caller_leave(&first.caller, CALLS_LEAVES);
     settle(&world);
     CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == 0);
 
     call_large(&world, &first, "key-1", 0);
     await_handed(&world, &player, 1);
     call_large(&world, &second, "key-1", 0);
-    await_joined(&world, &second);
-    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == (size_t)2 * LARGE);
-    calls_caller_drop(&second.caller);
+    await_joined(&world, &second); /* one more caller of the same call */
+    CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == LARGE);
+    calls_caller_leave(&second.caller, CALLS_LEAVES);
     settle(&world);
     call_large(&world, &second, "", 1); /* waits until it is late */
     await_end(&world, &second);

@@ -101,7 +101,7 @@ static void reply_started(struct asked *asked, const struct bus_id *id, int64_t 
     };
 
     bus_id_print(id, text);
-    calls_caller_detach(&asked->caller);
+    calls_caller_leave(&asked->caller, CALLS_DETACHES);
     grpc_call_reply_message(asked->call, &response.base);
 }
 
@@ -464,7 +464,7 @@ void gw_serve_call_on_end(struct grpc_call *call, void *node)
         return;
     /* A connection that broke says nothing about what its client wants. */
     if (grpc_call_ended_as(call)->code == GRPC_UNAVAILABLE)
-        calls_caller_lose(&asked->caller);
+        calls_caller_leave(&asked->caller, CALLS_LOSES_CONNECTION);
     else
-        calls_caller_drop(&asked->caller);
+        calls_caller_leave(&asked->caller, CALLS_LEAVES);
 }

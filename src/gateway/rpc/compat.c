@@ -441,7 +441,7 @@ static void on_call_end(struct grpc_call *call, void *node)
 
     (void)node;
     if (asked)
-        calls_caller_drop(&asked->caller);
+        calls_caller_leave(&asked->caller, CALLS_LEAVES);
 }
 
 /* ---- the tables ---- */

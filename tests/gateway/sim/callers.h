@@ -79,7 +79,7 @@ static void a_on_admitted(struct calls_caller *calls_caller, const struct bus_id
     a.has_id[caller->identity] = true;
     if (caller->kind == A_START) {
         a_be_over(caller);
-        calls_caller_detach(calls_caller);
+        calls_caller_leave(calls_caller, CALLS_DETACHES);
     }
 }
 
@@ -186,9 +186,9 @@ static void a_lose_connection(struct a_caller *caller)
     h_say("the connection of caller %u breaks, and it will return", caller->number);
     a_count.returned++;
     if (h.plant == H_DROPS_LOST_CALLER)
-        calls_caller_drop(&caller->caller);
+        calls_caller_leave(&caller->caller, CALLS_LEAVES);
     else
-        calls_caller_lose(&caller->caller);
+        calls_caller_leave(&caller->caller, CALLS_LOSES_CONNECTION);
     caller->caller = (struct calls_caller){0};
     caller->node = NULL;
     caller->has_begun = false;
@@ -216,10 +216,10 @@ static void a_leave(struct net_timer *timer)
     a_be_over(caller);
     if (caller->number & 1) {
         h_say("caller %u leaves", caller->number);
-        calls_caller_drop(&caller->caller);
+        calls_caller_leave(&caller->caller, CALLS_LEAVES);
     } else {
         h_say("the connection of caller %u breaks", caller->number);
-        calls_caller_lose(&caller->caller);
+        calls_caller_leave(&caller->caller, CALLS_LOSES_CONNECTION);
     }
 }
 

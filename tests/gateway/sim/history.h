@@ -262,9 +262,9 @@ static void h_on_forgotten(void *user, const struct bus_id *id)
 
 static void h_on_letter(void *user, struct bus_address to, const struct bus_message *message)
 {
-    static const char *const kinds[H_KINDS] = {
-        "?",    "CALL", "CANCEL",  "ASK",    "HAVE",    "NAK",  "DELTA", "DONE",
-        "STOP", "EMIT", "EMITTED", "LISTEN", "WAITING", "LEFT", "KEEP",  "LOST"};
+    static const char *const kinds[H_KINDS] = {"?",       "CALL",     "CANCEL", "ASK",  "HAVE",
+                                               "NAK",     "DELTA",    "DONE",   "EMIT", "EMITTED",
+                                               "WAITING", "FOLLOWER", "LOST"};
 
     (void)user;
     h_say("%s: %s %u (reason %d) %llx.%u -> %llx.%u", h_id(&message->id), kinds[message->kind],

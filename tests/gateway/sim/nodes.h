@@ -106,11 +106,13 @@ static void w_fill_random(struct calls_loop *calls)
 static void w_start_loop(struct w_node *node, unsigned i)
 {
     static const struct bus_events events = {.on_message = calls_on_message,
-                                             .on_reset = calls_on_reset};
+                                             .on_reset = calls_on_reset,
+                                             .on_node_lost = calls_on_node_lost};
     static const struct gw_presence_options options = {.ping_interval_ms = 10000,
                                                        .missed_pings = 3};
     struct bus *bus = node->buses[i];
 
+    w.options.n_loops = node->n_loops;
     x_plant(bus);
     CHECK_INT(gw_presence_new(bus, &options, NULL, NULL, &node->presences[i], NULL), PEG_OK);
     CHECK_INT(gw_router_init(&node->routers[i],

@@ -329,10 +329,10 @@ static size_t r_n_held(void)
 static void r_describe_desk(const struct calls_loop *calls)
 {
     for (const struct calls_call *call = calls->first_call; call; call = call->next)
-        h_say("%s: left in step %d, attempt %u, ending %d, looking %d, %s%s%s%s%s",
-              h_id(&call->entry.id), call->step, call->attempt, call->ending, call->recheck,
-              call->wait.pending ? "wait " : "", call->recheck_wait.pending ? "look " : "",
-              call->post.pending ? "post " : "", call->again.is_armed ? "again " : "",
+        h_say("%s: left %s, attempt %u, ending %d, rechecking %d, %s%s%s%s", h_id(&call->entry.id),
+              calls_state_name(call->machine.state), call->machine.attempt, call->machine.ending,
+              call->machine.recheck, call->wait.pending ? "wait " : "",
+              call->sent.pending ? "sent " : "", call->again.is_armed ? "again " : "",
               call->deadline.is_armed ? "deadline " : "");
     for (const struct calls_provider *provider = calls->providers; provider;
          provider = provider->next)

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A call with an identity lives on the loop that its id chooses. A caller on another loop of the
+ * node has a relay: its request is posted there, and a proxy among the callers of the call posts
+ * back what it gets. Posts are not messages: they stay in the node, arrive in order, and are never
+ * lost.
+ *
+ * A relay belongs to the exchange that the first post begins and `end` finishes; `leave`, if there
+ * is one, keeps it until it has arrived.
+ */
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text/str.h"
+#include "calls/call.h"
+
+struct calls_relay {
+    struct calls_caller proxy; /* of the call; the first member */
+    struct bus_post begin;     /* to the loop of the call */
+    struct bus_post leave;
+    struct bus_post admitted; /* to the loop of the caller */
+    struct bus_post end;
+    atomic_uint n_refs;
+
+    /* the caller's loop */
+    struct calls_loop *calls;
+    struct calls_caller *caller; /* NULL: it has left */
+
+    /* set before `begin`, and `leave` */
+    uint32_t home; /* loop of the caller */
+    uint32_t loop; /* of the call */
+    enum calls_origin origin;
+    struct bus_id id;
+    struct peg__blob *text;       /* of the request */
+    struct calls_request request; /* in it */
+    enum calls_leaving leaving;
+
+    /* the loop of the call; what `admitted` and `end` bring */
+    struct calls_loop *there;
+    bool is_over;
+    bool is_admitted_follower; /* two, as the first may be read while the second is written */
+    bool is_ended_follower;
+    int64_t deadline_ms;
+    struct peg__blob *kept; /* of the outcome's strings */
+    struct calls_outcome outcome;
+};
+
+struct output {
+    struct bus_post post; /* the first member */
+    struct calls_relay *relay;
+    struct peg__blob *output;
+};
+
+static void unref_relay(struct calls_relay *relay)
+{
+    if (atomic_fetch_sub(&relay->n_refs, 1) > 1)
+        return;
+    peg__blob_unref(relay->text);
+    peg__blob_unref(relay->kept);
+    peg__free(relay);
+}
+
+/* ---- on the caller's loop ---- */
+
+static void on_admitted_post(struct bus_post *post, void *user)
+{
+    struct calls_relay *relay = peg__container_of(post, struct calls_relay, admitted);
+    struct calls_caller *caller = relay->caller;
+
+    if (!user || !caller)
+        return;
+    caller->is_follower = relay->is_admitted_follower;
+    if (caller->events->on_admitted)
+        caller->events->on_admitted(caller, &relay->id, relay->deadline_ms, caller->is_follower);
+}
+
+static void on_output_post(struct bus_post *post, void *user)
+{
+    struct output *output = (struct output *)post;
+    struct calls_caller *caller = output->relay->caller;
+
+    if (user && caller)
+        caller->events->on_output(caller, peg__blob_str(output->output));
+    peg__blob_unref(output->output);
+    peg__free(output);
+}
+
+static void on_end_post(struct bus_post *post, void *user)
+{
+    struct calls_relay *relay = peg__container_of(post, struct calls_relay, end);
+    struct calls_caller *caller = relay->caller;
+
+    if (user && caller) {
+        caller->relay = NULL;
+        caller->is_follower = relay->is_ended_follower;
+        caller->events->on_end(caller, &relay->outcome);
+    }
+    unref_relay(relay);
+}
+
+/* ---- on the loop of the call ---- */
+
+static void post_end(struct calls_relay *relay)
+{
+    relay->is_over = true;
+    bus_post(relay->there->bus, relay->home, &relay->end);
+}
+
+static void proxy_admitted(struct calls_caller *caller, const struct bus_id *id,
+                           int64_t deadline_ms, bool is_follower)
+{
+    struct calls_relay *relay = (struct calls_relay *)caller;
+
+    (void)id;
+    relay->is_admitted_follower = is_follower;
+    relay->deadline_ms = deadline_ms;
+    bus_post(relay->there->bus, relay->home, &relay->admitted);
+}
+
+/* A hint: without memory it is lost. */
+static void proxy_output(struct calls_caller *caller, peg_str text)
+{
+    struct calls_relay *relay = (struct calls_relay *)caller;
+    struct output *output = (struct output *)peg__alloc_zero(1, sizeof(*output));
+    struct peg__blob *copy = output ? peg__blob_copy(text) : NULL;
+
+    if (!copy) {
+        peg__free(output);
+        return;
+    }
+    *output = (struct output){.post.fn = on_output_post, .relay = relay, .output = copy};
+    bus_post(relay->there->bus, relay->home, &output->post);
+}
+
+static void proxy_end(struct calls_caller *caller, const struct calls_outcome *outcome)
+{
+    struct calls_relay *relay = (struct calls_relay *)caller;
+
+    relay->is_ended_follower = caller->is_follower;
+    relay->outcome = *outcome;
+    relay->kept = outcome->blob ? peg__blob_ref(outcome->blob) : peg__blob_copy(outcome->message);
+    if (!outcome->blob)
+        relay->outcome.message = peg__blob_str(relay->kept);
+    post_end(relay);
+}
+
+static const struct calls_caller_events proxy_events = {proxy_admitted, NULL, proxy_end};
+static const struct calls_caller_events listening_proxy_events = {proxy_admitted, proxy_output,
+                                                                  proxy_end};
+
+static void on_begin_post(struct bus_post *post, void *user)
+{
+    struct calls_relay *relay = peg__container_of(post, struct calls_relay, begin);
+    const struct calls_request *request = &relay->request;
+    struct calls_loop *calls = (struct calls_loop *)user;
+
+    if (!calls) { /* the node ends */
+        unref_relay(relay);
+        return;
+    }
+    relay->there = calls;
+    if (relay->origin == CALLS_STARTS)
+        calls_start_here(calls, &relay->id, request, &relay->proxy);
+    else
+        calls_locate_here(calls, relay->origin, &relay->id, request->principal,
+                          request->deadline_ns, &relay->proxy);
+}
+
+static void on_leave_post(struct bus_post *post, void *user)
+{
+    struct calls_relay *relay = peg__container_of(post, struct calls_relay, leave);
+
+    if (!relay->is_over && user) {
+        calls_leave(&relay->proxy, relay->leaving);
+        post_end(relay);
+    } else if (!relay->is_over) {
+        unref_relay(relay); /* the node ends, and `end` will not come */
+    }
+    unref_relay(relay);
+}
+
+void calls_abandon_callers(struct calls_call *call)
+{
+    const struct calls_outcome outcome = {
+        .kind = CALLS_KIND_REFUSED,
+        .error = CALLS_SERVICE_UNAVAILABLE,
+        .message = PEG_LIT(CALLS_SHUTTING_DOWN),
+    };
+    struct calls_caller *next;
+
+    for (struct calls_caller *caller = call->callers; caller; caller = next) {
+        next = caller->next;
+        if (caller->events == &proxy_events || caller->events == &listening_proxy_events) {
+            calls_call_take_caller(caller);
+            proxy_end(caller, &outcome);
+        }
+    }
+}
+
+/* ---- beginning ---- */
+
+static peg_str copy_part(char **at, peg_str part)
+{
+    const peg_str copy = {*at, part.len};
+
+    if (part.len)
+        memcpy(*at, part.ptr, part.len);
+    *at += part.len;
+    return copy;
+}
+
+/* False: no memory. */
+static bool copy_request(struct calls_relay *relay, const struct calls_request *request)
+{
+    peg_str *const parts[] = {
+        &relay->request.toolset,   &relay->request.tool,   &relay->request.payload,
+        &relay->request.principal, &relay->request.run_id, &relay->request.tool_call_id,
+        &relay->request.key,       &relay->request.packed,
+    };
+    size_t size = 0;
+    char *at;
+
+    relay->request = *request;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        size += parts[i]->len;
+    relay->text = peg__blob_new(size);
+    if (!relay->text)
+        return false;
+    at = relay->text->bytes;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+        *parts[i] = copy_part(&at, *parts[i]);
+    return true;
+}
+
+static void begin_relay(struct calls_loop *calls, uint32_t loop, enum calls_origin origin,
+                        const struct bus_id *id, const struct calls_request *request,
+                        struct calls_caller *caller)
+{
+    struct calls_relay *relay = (struct calls_relay *)peg__alloc_zero(1, sizeof(*relay));
+
+    if (!relay || !copy_request(relay, request)) {
+        peg__free(relay);
+        calls_reject_caller(caller, CALLS_OVERLOADED,
+                            (peg_str)PEG_LIT("the gateway is out of memory: try again later"),
+                            1000);
+        return;
+    }
+    atomic_init(&relay->n_refs, 1);
+    relay->proxy.events = caller->events->on_output ? &listening_proxy_events : &proxy_events;
+    relay->proxy.was_asked_elsewhere = caller->was_asked_elsewhere;
+    relay->begin.fn = on_begin_post;
+    relay->leave.fn = on_leave_post;
+    relay->admitted.fn = on_admitted_post;
+    relay->end.fn = on_end_post;
+    relay->calls = calls;
+    relay->caller = caller;
+    relay->home = calls->bus->self.loop;
+    relay->loop = loop;
+    relay->origin = origin;
+    relay->id = *id;
+    caller->id = *id;
+    caller->relay = relay;
+    bus_post(calls->bus, loop, &relay->begin);
+}
+
+/* The loop of this node that an id lives on. */
+static uint32_t loop_of(const struct calls_loop *calls, const struct bus_id *id)
+{
+    uint32_t bits;
+
+    memcpy(&bits, id->bytes, sizeof(bits));
+    return calls_id_is_keyed(id) ? bits % calls->options.n_loops : calls->bus->self.loop;
+}
+
+/* ---- the public face ---- */
+
+static void init_caller(struct calls_caller *caller)
+{
+    caller->call = NULL;
+    caller->relay = NULL;
+    caller->is_attached = false;
+    caller->is_reported = false;
+    caller->deadline = (struct net_timer){0};
+}
+
+void calls_start(struct calls_loop *calls, const struct calls_request *request,
+                 struct calls_caller *caller)
+{
+    struct bus_id id;
+
+    init_caller(caller);
+    if (!calls_request_id(calls, request, &id))
+        calls_reject_caller(caller, CALLS_OVERLOADED,
+                            (peg_str)PEG_LIT("the gateway is out of memory: try again later"),
+                            1000);
+    else if (loop_of(calls, &id) == calls->bus->self.loop)
+        calls_start_here(calls, &id, request, caller);
+    else
+        begin_relay(calls, loop_of(calls, &id), CALLS_STARTS, &id, request, caller);
+}
+
+static void locate(struct calls_loop *calls, enum calls_origin origin, const struct bus_id *id,
+                   peg_str principal, int64_t deadline_ns, struct calls_caller *caller)
+{
+    const struct calls_request request = {.principal = principal, .deadline_ns = deadline_ns};
+
+    init_caller(caller);
+    if (loop_of(calls, id) == calls->bus->self.loop)
+        calls_locate_here(calls, origin, id, principal, deadline_ns, caller);
+    else
+        begin_relay(calls, loop_of(calls, id), origin, id, &request, caller);
+}
+
+void calls_await(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
+                 int64_t deadline_ns, struct calls_caller *caller)
+{
+    locate(calls, CALLS_AWAITS, id, principal, deadline_ns, caller);
+}
+
+void calls_cancel(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
+                  struct calls_caller *caller)
+{
+    locate(calls, CALLS_STOPS, id, principal, NET_NEVER, caller);
+}
+
+void calls_caller_leave(struct calls_caller *caller, enum calls_leaving leaving)
+{
+    struct calls_relay *relay = caller->relay;
+
+    if (!relay) {
+        calls_leave(caller, leaving);
+        return;
+    }
+    caller->relay = NULL;
+    relay->caller = NULL;
+    relay->leaving = leaving;
+    atomic_fetch_add(&relay->n_refs, 1);
+    bus_post(relay->calls->bus, relay->loop, &relay->leave);
+}
