@@ -44,6 +44,27 @@ typedef struct peg_gate_def {
 PEG_API PEG_MUST_USE peg_status peg_gate_wait(peg_ctx *ctx, const peg_gate_def *def,
                                               peg_json_doc **ret_value, peg_error *reterr);
 
+/* ---- asking what MCP clients can answer ------------------------------------------------- */
+
+/* One question: "elicitation/create", "sampling/createMessage" or "roots/list" with its params as
+ * the Model Context Protocol writes them. */
+typedef struct peg_ask {
+    const char *key; /* what its answer is found by: unique within the questions */
+    const char *method;
+    const peg_json *params; /* an object; NULL: none */
+} peg_ask;
+
+/* Opens one gate for several questions and waits. PEG_OK: *ret_answers is an object, the answer to
+ * each question by its key, as the protocol writes results. A listener of the host's own finds the
+ * questions in the payload, {"pegboard/requests": {KEY: {"method", "params"}}}, and resolves the
+ * gate with such an object; while a key is missing the gate stays open. Errors are those of
+ * peg_gate_wait(); PEG_EINVAL also for a key that is given twice. */
+PEG_API PEG_MUST_USE peg_status peg_gate_ask(peg_ctx *ctx, const peg_ask *asks, size_t n_asks,
+                                             peg_json_doc **ret_answers, peg_error *reterr);
+/* The same on the context of a call. */
+PEG_API PEG_MUST_USE peg_status peg_call_ask(peg_call *call, const peg_ask *asks, size_t n_asks,
+                                             peg_json_doc **ret_answers, peg_error *reterr);
+
 /* ---- for whoever answers ------------------------------------------------------------- */
 
 PEG_API peg_gate *peg_gate_ref(peg_gate *gate);
@@ -63,6 +84,7 @@ PEG_API void peg_gate_abort(peg_gate *gate);
 PEG_API const char *peg_gate_id(const peg_gate *gate); /* all borrowed from the gate */
 PEG_API const char *peg_gate_reason(const peg_gate *gate);
 PEG_API const peg_json *peg_gate_payload(const peg_gate *gate);
+PEG_API peg_schema *peg_gate_schema(const peg_gate *gate); /* of the answer; NULL: any value */
 PEG_API const peg_ids *peg_gate_ids(const peg_gate *gate); /* of turn and dispatch */
 PEG_API int64_t peg_gate_created_ms(const peg_gate *gate);
 PEG_API bool peg_gate_is_settled(const peg_gate *gate);

@@ -8,6 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/id.h"
+
 /* Looking the algorithm up by name, as SHA256() does each time, costs more than a short digest.
  * Never given back: OpenSSL may be cleaned up before anything of ours runs at the end. */
 static EVP_MD *sha256;
@@ -65,4 +67,49 @@ void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex)
         ret_hex[2 * i + 1] = digits[bytes[i] & 15];
     }
     ret_hex[2 * n] = '\0';
+}
+
+/* ---- sealing: nonce, ciphertext, tag ---- */
+
+enum { NONCE_BYTES = 12, TAG_BYTES = 16 };
+
+bool peg__seal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str bytes, char *ret_sealed)
+{
+    EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
+    unsigned char *to = (unsigned char *)ret_sealed;
+    int len = 0;
+    const bool is_sealed =
+        cipher && peg__random(to, NONCE_BYTES) &&
+        EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, key, to) == 1 &&
+        EVP_EncryptUpdate(cipher, to + NONCE_BYTES, &len, (const unsigned char *)bytes.ptr,
+                          (int)bytes.len) == 1 &&
+        EVP_EncryptFinal_ex(cipher, to + NONCE_BYTES + len, &len) == 1 &&
+        EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_GET_TAG, TAG_BYTES,
+                            to + NONCE_BYTES + bytes.len) == 1;
+
+    EVP_CIPHER_CTX_free(cipher);
+    return is_sealed;
+}
+
+bool peg__unseal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str sealed, char *ret_bytes)
+{
+    const unsigned char *from = (const unsigned char *)sealed.ptr;
+    unsigned char tag[TAG_BYTES];
+    EVP_CIPHER_CTX *cipher;
+    int n_bytes;
+    int len = 0;
+    bool is_open;
+
+    if (sealed.len < PEG_SEAL_EXTRA)
+        return false;
+    n_bytes = (int)(sealed.len - PEG_SEAL_EXTRA);
+    memcpy(tag, from + NONCE_BYTES + n_bytes, TAG_BYTES);
+    cipher = EVP_CIPHER_CTX_new();
+    is_open = cipher && EVP_DecryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, key, from) == 1 &&
+              EVP_DecryptUpdate(cipher, (unsigned char *)ret_bytes, &len, from + NONCE_BYTES,
+                                n_bytes) == 1 &&
+              EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, tag) == 1 &&
+              EVP_DecryptFinal_ex(cipher, (unsigned char *)ret_bytes + len, &len) == 1;
+    EVP_CIPHER_CTX_free(cipher);
+    return is_open;
 }

@@ -28,4 +28,16 @@ bool peg__sha256(peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES]);
 bool peg__hmac_sha256(peg_str key, peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES]);
 void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex); /* 2 n characters and a NUL */
 
+/* ---- sealing --------------------------------------------------------------- */
+
+/* What passes through strangers and comes back: AES-256-GCM with a random nonce. */
+
+enum { PEG_SEAL_KEY_BYTES = 32, PEG_SEAL_EXTRA = 12 + 16 };
+
+/* Writes bytes.len + PEG_SEAL_EXTRA bytes. False: out of memory, or no randomness. */
+bool peg__seal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str bytes, char *ret_sealed);
+/* Writes sealed.len - PEG_SEAL_EXTRA bytes. False: it was not sealed with this key, or was changed;
+ * or out of memory. */
+bool peg__unseal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str sealed, char *ret_bytes);
+
 #endif

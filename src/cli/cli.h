@@ -81,6 +81,7 @@ extern const struct cli_command cli_call;
 extern const struct cli_command cli_definitions;
 extern const struct cli_command cli_get;
 extern const struct cli_command cli_list;
+extern const struct cli_command cli_mcp;
 extern const struct cli_command cli_provide;
 extern const struct cli_command cli_search;
 extern const struct cli_command cli_serve;

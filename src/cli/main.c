@@ -17,7 +17,7 @@ static const struct group {
     const struct cli_command *commands[6]; /* NULL behind the last */
 } groups[] = {
     {"run a gateway", {&cli_serve, &cli_status, &cli_token, &cli_unregister}},
-    {"offer tools", {&cli_provide}},
+    {"offer tools", {&cli_provide, &cli_mcp}},
     {"find and call tools", {&cli_list, &cli_search, &cli_get, &cli_call, &cli_watch}},
     {"work on files", {&cli_validate, &cli_definitions, &cli_turn}},
 };

@@ -39,7 +39,8 @@ void peg__json_pointer_push(peg_str token, struct peg__buf *out);
 /* An empty document for peg_json_reparse(): its root is null. NULL when out of memory. */
 peg_json_doc *peg__json_doc_new(size_t text_capacity);
 /* A copy of a value as a document of its own. PEG_ENOMEM, PEG_ELIMIT. */
-peg_status peg__json_copy(const peg_json *value, peg_json_doc **ret_doc, peg_error *reterr);
+PEG__SHARED peg_status peg__json_copy(const peg_json *value, peg_json_doc **ret_doc,
+                                      peg_error *reterr);
 /* Releases the memory that parsing reserved and did not need. The values move. */
 void peg__json_doc_trim(peg_json_doc *doc);
 

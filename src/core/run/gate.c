@@ -452,6 +452,8 @@ const peg_json *peg_gate_payload(const peg_gate *gate)
     return peg_json_root(gate->payload);
 }
 
+PEG__DEFINE_GETTER(peg_schema *, peg_gate_schema, peg_gate, schema)
+
 const peg_ids *peg_gate_ids(const peg_gate *gate)
 {
     return &gate->ids;
