@@ -20,7 +20,7 @@
  *
  * What needs another library is apart: models behind HTTP, engine.h (libpegboard-engine); tools of
  * other programs, client.h, provider.h and trace.h (libpegboard-remote); a gateway for them,
- * gateway.h and store.h (libpegboard-gateway).
+ * gateway.h and store.h (libpegboard-gateway); a server for MCP clients, mcp.h (libpegboard-mcp).
  */
 
 #include <pegboard/artifact.h>

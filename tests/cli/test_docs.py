@@ -303,7 +303,8 @@ PACKAGES = {"engine.h": "libpegboard-engine",
             "provider.h": "libpegboard-remote",
             "trace.h": "libpegboard-remote",
             "gateway.h": "libpegboard-gateway",
-            "store.h": "libpegboard-gateway"}
+            "store.h": "libpegboard-gateway",
+            "mcp.h": "libpegboard-mcp"}
 
 
 @scenario
@@ -505,7 +506,8 @@ def what_the_command_and_the_libraries_need_is_installed(w):
                  "completions/pegboard", "pegboard.fish", "pegboard/schema.h",
                  "pegboard/client.h", "pegboard/gateway.h", "pegboard/store.h",
                  "man3/peg_gateway.3", "man3/peg_store.3", "libpegboard-engine.pc",
-                 "libpegboard-remote.pc", "libpegboard-gateway.pc", "system/pegboard.service",
+                 "libpegboard-remote.pc", "libpegboard-gateway.pc", "libpegboard-mcp.pc", "pegboard/mcp.h",
+                 "man1/pegboard-mcp.1", "man3/peg_mcp.3", "system/pegboard.service",
                  "system/pegboard-provide@.service"):
         check(os.path.getsize(installed.find(name)) > 0, name)
 

@@ -19,7 +19,7 @@ def read(*path):
         return file.read()
 
 
-COMMANDS = ("call", "definitions", "get", "list", "provide", "search", "serve", "status", "token new",
+COMMANDS = ("call", "definitions", "get", "list", "mcp", "provide", "search", "serve", "status", "token new",
             "token list", "token revoke", "turn show", "turn convert", "turn validate", "unregister", "validate", "watch")
 
 

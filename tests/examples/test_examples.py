@@ -30,6 +30,11 @@ HEADERS = re.compile(r"#include <(pegboard/\w+|pthread|semaphore|signal|stdio|st
 # Those that take arguments, or whose exit status says something.
 ARGUMENTS = {"first_tool": ['{"city": "Oslo"}']}
 STATUS = {"first_check": 1}
+# What they read from standard input.
+INPUTS = {"mcp_server": """\
+{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+"""}
 # Those that run until SIGTERM, and before them what they need; here they listen and connect there.
 SERVERS = {"embed_gateway": [], "provider": ["embed_gateway"]}
 ADDRESS = "unix:gateway.sock"
@@ -47,7 +52,7 @@ def add_example(name):
     def run(w):
         command = [os.path.join(BUILT, name), *ARGUMENTS.get(name, [])]
         done = subprocess.run(command, cwd=w.directory, check=False, text=True, timeout=TIMEOUT_S,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              input=INPUTS.get(name, ""), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE)
         ran = Ran(command, done).exits(STATUS.get(name, 0)).is_silent()
         ran.prints(read(f"expected/{name}.txt"))

@@ -203,6 +203,16 @@ _pegboard_list() {
     fi
 }
 
+_pegboard_mcp() {
+    if [[ $2 == --concurrency || $2 == --drain-time ]]; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--concurrency --drain-time --help' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
 _pegboard_provide() {
     if _pegboard_remote_value "$1" "$2"; then
         return
@@ -327,7 +337,7 @@ _pegboard() {
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if ((COMP_CWORD == 1)); then
-        _pegboard_words 'call definitions get list provide search serve status token turn unregister validate
+        _pegboard_words 'call definitions get list mcp provide search serve status token turn unregister validate
             watch help --help --version' "$cur"
         return
     fi
@@ -336,6 +346,7 @@ _pegboard() {
     definitions) _pegboard_definitions "$cur" "$prev" ;;
     get) _pegboard_get "$cur" "$prev" ;;
     list) _pegboard_list "$cur" "$prev" ;;
+    mcp) _pegboard_mcp "$cur" "$prev" ;;
     provide) _pegboard_provide "$cur" "$prev" ;;
     search) _pegboard_search "$cur" "$prev" ;;
     serve) _pegboard_serve "$cur" "$prev" ;;
@@ -346,7 +357,7 @@ _pegboard() {
     validate) _pegboard_validate "$cur" "$prev" ;;
     watch) _pegboard_watch "$cur" "$prev" ;;
     help)
-        _pegboard_words 'call definitions get list provide search serve status token turn unregister validate
+        _pegboard_words 'call definitions get list mcp provide search serve status token turn unregister validate
             watch' "$cur" ;;
     esac
 }

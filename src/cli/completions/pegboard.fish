@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of pegboard(1) for fish.
 
-set -l commands call definitions get list provide search serve status token turn unregister validate watch help
+set -l commands call definitions get list mcp provide search serve status token turn unregister validate watch help
 set -l in_definitions '__fish_seen_subcommand_from definitions; and not __fish_seen_subcommand_from help'
 set -l in_turn_show '__fish_seen_subcommand_from turn; and __fish_seen_subcommand_from show; and not __fish_seen_subcommand_from help'
 set -l in_turn_convert '__fish_seen_subcommand_from turn; and __fish_seen_subcommand_from convert; and not __fish_seen_subcommand_from help'
@@ -10,6 +10,7 @@ set -l in_validate '__fish_seen_subcommand_from validate; and not __fish_seen_su
 set -l in_call 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = call'
 set -l in_get 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = get'
 set -l in_list 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = list'
+set -l in_mcp 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = mcp'
 set -l in_provide 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = provide'
 set -l in_search 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = search'
 set -l in_serve 'test (count (commandline -opc)) -gt 1; and test (commandline -opc)[2] = serve'
@@ -26,6 +27,7 @@ complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a valida
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a call -d 'Call a tool through a gateway'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a get -d 'Show what is in a toolset'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a list -d 'List the toolsets of a gateway'
+complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a mcp -d 'Offer commands to an MCP client'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a provide -d 'Offer commands as a toolset of a gateway'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a search -d 'Find toolsets by words'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a serve -d 'Run a gateway'
@@ -35,7 +37,7 @@ complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a unregi
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a watch -d 'Print each change of toolsets and their health'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -a help -d 'Explain a command'
 complete -c pegboard -n "not __fish_seen_subcommand_from $commands" -f -l version -d 'Tell the version'
-complete -c pegboard -n '__fish_seen_subcommand_from help' -f -a 'call definitions get list provide search serve status token turn unregister validate watch'
+complete -c pegboard -n '__fish_seen_subcommand_from help' -f -a 'call definitions get list mcp provide search serve status token turn unregister validate watch'
 complete -c pegboard -s h -l help -d 'Show the help'
 
 complete -c pegboard -n $in_definitions -x -s p -l provider -a 'neutral openai-chat openai-responses anthropic gemini' -d 'Whose form'
@@ -205,6 +207,9 @@ complete -c pegboard -n $in_watch -r -F -l tls-ca -d 'Whom to trust'
 complete -c pegboard -n $in_watch -r -F -l tls-cert -d 'Our certificate'
 complete -c pegboard -n $in_watch -r -F -l tls-key -d 'Its key'
 complete -c pegboard -n $in_watch -x -l color -a 'auto always never' -d 'When to use colour'
+
+complete -c pegboard -n $in_mcp -x -l concurrency -d 'Run so many commands at once'
+complete -c pegboard -n $in_mcp -x -l drain-time -d 'How long commands may go on at the end'
 
 complete -c pegboard -n $in_provide -x -l concurrency -d 'Run so many commands at once'
 complete -c pegboard -n $in_provide -x -l queue -d 'Let so many calls wait'

@@ -183,7 +183,8 @@ const struct cli_command cli_mcp = {
     .notes = "exit status:\n"
              "  0  the client closed its end, or it was stopped\n"
              "  2  a wrong option, or a manifest that cannot be used\n\n"
-             "example, in the configuration of a client:\n"
+             "examples:\n"
+             "  pegboard mcp tools.yaml, as the configuration of a client has it:\n"
              "  {\"mcpServers\": {\"files\": {\"command\": \"pegboard\",\n"
              "                            \"args\": [\"mcp\", \"/home/me/files.yaml\"]}}}",
     .needs_no_reader = true,
