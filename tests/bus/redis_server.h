@@ -89,7 +89,7 @@ static void rs_client_free(struct rs_client *client)
 }
 
 /* One command on a connection of its own; its integer, or 0. */
-__attribute__((unused)) static long long rs_do(const char *words)
+static long long rs_do(const char *words)
 {
     struct rs_client *client = rs_client_new();
     const long long integer = rs_ask(client, words)->integer;

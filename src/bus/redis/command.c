@@ -123,6 +123,7 @@ static void free_command(struct redis_command *command)
 {
     struct redis_bus *bus = command->bus;
 
+    redis_ledger_give_back(bus->hub->ledger, &command->cost); /* of one that was not sent */
     peg__blob_unref(command->current);
     peg__blob_unref(command->value);
     peg__free(command->addresses);

@@ -5,14 +5,15 @@
 /*
  * The files of this room, left to right; calls go to the right:
  *
- *   redis.c   handshake.c   leases.c  maps.c  requests.c   command.c   message.c  scripts.c
- *                                                     session.c   fitness.c  conn.c  resp.c  url.c
+ *   redis.c   handshake.c   leases.c  maps.c  requests.c   command.c   message.c  ledger.c
+ * scripts.c session.c   fitness.c  conn.c  resp.c  url.c
  */
 
 #include <pthread.h>
 
 #include "base/map.h"
 #include "bus/internal.h"
+#include "bus/redis/ledger.h"
 #include "bus/redis/redis.h"
 #include "bus/redis/session.h"
 
@@ -40,6 +41,7 @@ extern const char *const redis_scripts[REDIS_N_SCRIPTS];
 
 struct bus_redis_hub {
     struct bus_local_hub *local;
+    struct redis_ledger *ledger;
     struct redis_url url;
     struct net_tls_config *tls;
     char prefix[REDIS_PREFIX_TEXT];
@@ -70,6 +72,8 @@ struct redis_command {
     struct redis_command *batch;   /* the leases that one script asks for */
     char *text;                    /* a name or a key; owned */
     size_t text_len;
+    struct redis_cost cost; /* of a register */
+    int64_t keep_until_ms;
     int64_t lease_ms;
     enum bus_lease_mode mode;
     enum bus_map map;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <uv.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -47,12 +46,13 @@ static uint64_t current_epoch(struct bus *bus)
     return redis_bus_of(bus)->epoch;
 }
 
-static int64_t measure_offset_ns(void)
+/* Until Redis says what time it is. */
+static int64_t measure_offset_ns(struct net_loop *loop)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * PEG_NS_PER_S + now.tv_nsec - (int64_t)uv_hrtime();
+    return (int64_t)now.tv_sec * PEG_NS_PER_S + now.tv_nsec - net_loop_now_ns(loop);
 }
 
 /* ---- a round ------------------------------------------------------------------------------- */
@@ -113,6 +113,7 @@ static void check_server(struct net_timer *timer)
 
     net_loop_arm(bus->loop, timer,
                  peg__clock_after_ms(net_loop_now_ns(bus->loop), bus->hub->check_ms));
+    redis_ledger_sweep(bus->hub->ledger, now_ms(&bus->bus));
     if (!bus->is_ready)
         return;
     bus->n_in_group++;
@@ -296,7 +297,7 @@ static void init_bus(struct redis_bus *self, struct bus_redis_hub *hub, struct n
         .check = {.fn = check_server},
         .hold = {.fn = give_up},
         .names = PEG__MAP(PEG_LIMIT_BUS_LEASES),
-        .offset_ns = measure_offset_ns(),
+        .offset_ns = measure_offset_ns(loop),
         .n_holds = 1,
     };
     bus_address_print(self->bus.self, self->self_text);
@@ -399,6 +400,8 @@ peg_status bus_redis_hub_new(const struct bus_redis_options *options,
         status = make_tls(hub, options->ca_file, reterr);
     if (!status)
         status = bus_local_hub_new(options->node, &hub->local, reterr);
+    if (!status && redis_ledger_new(&hub->ledger))
+        status = peg__fail_nomem(reterr);
     if (status) {
         bus_redis_hub_free(hub);
         return status;
@@ -412,6 +415,7 @@ struct bus_redis_hub *bus_redis_hub_free(struct bus_redis_hub *hub)
     if (!hub)
         return NULL;
     bus_local_hub_free(hub->local);
+    redis_ledger_free(hub->ledger);
     net_tls_config_unref(hub->tls);
     pthread_mutex_destroy(&hub->lock);
     peg__free(hub);

@@ -54,10 +54,23 @@ static bool is_same(peg_str text, const struct peg__blob *value)
     return peg__str_eq(text, peg__blob_str(value));
 }
 
+/* Only what was surely not written is given back. */
+static void settle_cost(struct redis_command *command, const struct resp_value *reply)
+{
+    struct redis_ledger *ledger = command->bus->hub->ledger;
+
+    if (reply && (reply->kind == RESP_TEXT || reply->kind == RESP_ERROR))
+        redis_ledger_give_back(ledger, &command->cost);
+    else
+        redis_ledger_keep(ledger, &command->cost, command->keep_until_ms);
+    command->cost.is_counted = false;
+}
+
 static void on_put(struct redis_request *request, const struct resp_value *reply)
 {
     struct redis_command *command = (struct redis_command *)request;
 
+    settle_cost(command, reply);
     if (redis_command_is_failed(command, reply))
         return;
     command->answer.written = reply->kind == RESP_NULL ||
@@ -89,7 +102,12 @@ void redis_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg_
     command = redis_command_new(self, wait, on_put);
     if (!command)
         return;
+    if (redis_ledger_take(self->hub->ledger, key, value->len, &command->cost)) {
+        redis_command_reject(command, PEG_ELIMIT);
+        return;
+    }
     command->value = peg__blob_ref(value);
+    command->keep_until_ms = keep_until_ms;
     resp_put_command(&self->queue.out, 7);
     resp_puts(&self->queue.out, "SET");
     put_register_key(self, &key->id, key->what, key->n);
