@@ -341,10 +341,30 @@ enum {
     /* SPIFFE's limit for a name. */
     PEG_LIMIT_TLS_NAME_BYTES = 2048,
 
-    /* A request of a probe or of Prometheus is below 1 KiB. */
-    PEG_LIMIT_HTTP1_HEAD_BYTES = 8 << 10,
-    PEG_LIMIT_HTTP1_ANSWER_BYTES = 16 << 20,
-    PEG_LIMIT_HTTP1_IDLE_MS = 30000,
+    /* The head of a request of HTTP/1.1: tokens, cookies and trace state fit, as in HTTP/2. */
+    PEG_LIMIT_NET_HTTP_HEAD_BYTES = 16 << 10,
+    /* Extensions of chunks and trailers of one body, which nobody reads. */
+    PEG_LIMIT_NET_HTTP_CHUNK_EXTRA_BYTES = 16 << 10,
+    /* The body of a request, unless its route has another limit: what gRPC takes as a message. */
+    PEG_LIMIT_NET_HTTP_BODY_BYTES = 4 << 20,
+    /* A body that is answered before it has come whole, and is read to its end all the same so that
+     * the connection can be used again. */
+    PEG_LIMIT_NET_HTTP_DISCARD_BYTES = 64 << 10,
+    /* Bytes of an answer that wait for one connection of HTTP/1.1, as on a stream of gRPC. */
+    PEG_LIMIT_NET_HTTP_SEND_BYTES = 8 << 20,
+    /* Requests that a server has open at once, on all connections: 20,000 connections of HTTP/1.1,
+     * or 20 of HTTP/2 with all the streams that they may have. */
+    PEG_LIMIT_NET_HTTP_REQUESTS = 20000,
+    /* For a head to come whole: the slowest lines need a second. */
+    PEG_LIMIT_NET_HTTP_HEAD_MS = 10000,
+    /* For a body to come before its rate counts, and bytes per second from then on: a slow phone
+     * sends ten times as many. */
+    PEG_LIMIT_NET_HTTP_BODY_MS = 10000,
+    PEG_LIMIT_NET_HTTP_BODY_RATE = 1 << 10,
+    /* Between two requests. Clients keep connections for a minute at least; Go's for 90 s. */
+    PEG_LIMIT_NET_HTTP_IDLE_MS = 100000,
+    /* For the client to take what was sent to it. */
+    PEG_LIMIT_NET_HTTP_SEND_MS = 30000,
 
     /* What every gRPC library takes by default. */
     PEG_LIMIT_GRPC_MESSAGE_BYTES = 4 << 20,
@@ -654,6 +674,8 @@ enum {
     PEG_LIMIT_GATEWAY_OWN_SERIES = 1000,
     /* How long the text of /metrics is kept for all who ask. */
     PEG_LIMIT_GATEWAY_METRICS_MS = 1000,
+    /* Its text: a thousand toolsets take some 5 MiB. */
+    PEG_LIMIT_GATEWAY_METRICS_BYTES = 16 << 20,
     /* One line of the log, and what waits to be written. */
     PEG_LIMIT_GATEWAY_LOG_LINE_BYTES = 2048,
     PEG_LIMIT_GATEWAY_LOG_BYTES = 1 << 20,

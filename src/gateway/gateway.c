@@ -53,6 +53,8 @@ struct peg_gateway {
     struct grpc_reflection *reflection;
     struct gw_admin *admin;
     struct grpc_server *admin_server;
+    struct net_http_server *http;
+    struct net_http_server *admin_http;
     int stop_fd;
     char address[NET_ADDRESS_TEXT];
 };
@@ -346,19 +348,20 @@ static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *co
 {
     struct gw_node *node = &gateway->node;
     const struct grpc_interceptor auth = gw_auth_interceptor(node->auth);
-    const struct grpc_server_options options = {
+    struct grpc_server_options options = {
         .interceptors = &auth,
         .n_interceptors = 1,
         .describe = gw_describe,
-        .on_http1 = gw_http_answer,
-        .http1_user = node,
         .keepalive_ms = config->keepalive_ms,
         .max_message_bytes = message_bytes(config),
         .max_node_held_bytes = config->max_held_bytes,
         .asks_who = gw_auth_asks(node->auth),
     };
-    peg_status status = grpc_server_new(node->loops, &options, &node->server, reterr);
+    peg_status status = gw_http_new(node, false, &gateway->http, reterr);
 
+    options.http = gateway->http;
+    if (!status)
+        status = grpc_server_new(node->loops, &options, &node->server, reterr);
     if (!status)
         status = add_services(gateway, reterr);
     if (!status)
@@ -456,6 +459,8 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
         return NULL;
     gateway->admin_server = grpc_server_free(gateway->admin_server);
     node->server = grpc_server_free(node->server);
+    net_http_server_free(gateway->admin_http);
+    net_http_server_free(gateway->http);
     gw_metrics_page_stop(node->metrics_page);
     peg__free(node->handlers);
     gw_admin_free(gateway->admin);
@@ -489,14 +494,14 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
 
 static peg_status listen_admin(peg_gateway *gateway, peg_error *reterr)
 {
-    const struct grpc_server_options options = {
-        .on_http1 = gw_http_answer_operator,
-        .http1_user = &gateway->node,
-    };
+    struct grpc_server_options options = {0};
     /* It does not authenticate: it must not be reachable from elsewhere by mistake. */
     peg_status status =
         gw_auth_check_admin(peg__str(gateway->admin_addr), gateway->insecure, reterr);
 
+    if (!status && !gateway->admin_http)
+        status = gw_http_new(&gateway->node, true, &gateway->admin_http, reterr);
+    options.http = gateway->admin_http;
     if (!status)
         status = grpc_server_new(gateway->node.loops, &options, &gateway->admin_server, reterr);
     if (!status)

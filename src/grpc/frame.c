@@ -33,6 +33,7 @@ void grpc_reader_init(struct grpc_reader *reader, size_t max_message)
     empty(&reader->unpacked);
     grpc_reader_limit(reader, max_message);
     reader->encoding = GRPC_IDENTITY;
+    reader->is_plain = false;
 }
 
 void grpc_reader_limit(struct grpc_reader *reader, size_t max_message)
@@ -251,6 +252,12 @@ peg_status grpc_reader_next(struct grpc_reader *reader, peg_str *bytes, bool *re
     peg_str message;
     peg_status status;
 
+    if (reader->is_plain) {
+        *ret_has_message = bytes->len > 0;
+        *ret_message = *bytes;
+        *bytes = peg__str_from(*bytes, bytes->len);
+        return PEG_OK;
+    }
     grpc_reader_release(reader);
     if (!take_prefix(reader, bytes)) {
         *ret_has_message = false;

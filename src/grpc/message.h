@@ -98,6 +98,7 @@ enum { GRPC_PREFIX_BYTES = 5 };
 struct grpc_reader {
     size_t max_message;          /* after decompression too */
     enum grpc_encoding encoding; /* of compressed messages */
+    bool is_plain;               /* no gRPC: all bytes that come together are a message */
     /* The rest is its own. */
     uint8_t prefix[GRPC_PREFIX_BYTES];
     uint8_t n_prefix;               /* bytes of it that have come */

@@ -426,7 +426,7 @@ def code_in_the_page_of_providers_stands_in_the_examples_that_it_names(w):
 
 UNITS = {"": 1, " KiB": 1 << 10, " MiB": 1 << 20, " ms": 1}
 # Page -> the limits of src/base/limits.h that belong there.
-LIMITS = {"modules/net.md": ("NET_", "TLS_", "HTTP1_"), "modules/grpc.md": ("GRPC_",), "reference/gateway.md": ("GATEWAY_", "BUS_", "QUOTA_")}
+LIMITS = {"modules/net.md": ("NET_", "TLS_"), "modules/grpc.md": ("GRPC_",), "reference/gateway.md": ("GATEWAY_", "BUS_", "QUOTA_")}
 
 
 def limits_of_the_source():

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "base/blob.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/node.h"
@@ -15,14 +16,12 @@
 
 enum { N_ASKERS = 4 };
 
-/* Somebody who asks on a loop, and again when they are woken. */
+/* Somebody who asks on a loop. */
 struct asker {
-    struct net_http1_waiter waiter; /* first */
+    struct gw_page_waiter waiter; /* first */
     unsigned loop;
-    atomic_bool has_waited; /* stays: whoever waits may be woken before it is looked at */
-    bool is_right;
-    struct net_http1_body *text; /* a reference */
-    sem_t *answered;
+    atomic_bool has_waited; /* stays: whoever waits may be served before it is looked at */
+    struct peg__blob *text; /* a reference */
 };
 
 static struct {
@@ -32,26 +31,23 @@ static struct {
     sem_t answered;
 } w;
 
+static void take_text(struct gw_page_waiter *waiter, struct peg__blob *text)
+{
+    struct asker *asker = (struct asker *)waiter;
+
+    peg__blob_unref(asker->text);
+    asker->text = peg__blob_ref(text);
+    if (atomic_load(&asker->has_waited))
+        sem_post(&w.answered);
+}
+
 static void ask(void *user)
 {
     struct asker *asker = user;
-    const struct net_http1_request request = {.waiter = &asker->waiter};
-    struct net_http1_answer answer;
 
-    net_http1_answer_init(&answer);
-    gw_metrics_page_answer(w.node.metrics_page, asker->loop, &request, &answer);
-    if (answer.comes_later)
+    gw_metrics_page_ask(w.node.metrics_page, asker->loop, &asker->waiter);
+    if (asker->waiter.is_waiting)
         atomic_store(&asker->has_waited, true);
-    asker->is_right = net_http1_answer_is_right(&answer);
-    net_http1_body_unref(asker->text);
-    asker->text = net_http1_body_ref(answer.shared);
-    net_http1_answer_free(&answer);
-}
-
-static void on_wake(struct net_http1_waiter *waiter)
-{
-    ask(waiter);
-    sem_post(&w.answered);
 }
 
 static void open_node(void)
@@ -64,7 +60,7 @@ static void open_node(void)
     CHECK_INT(gw_metrics_new(2, &w.node.metrics, NULL), PEG_OK);
     CHECK_INT(gw_metrics_page_new(&w.node, &w.node.metrics_page, NULL), PEG_OK);
     for (unsigned i = 0; i < N_ASKERS; i++) {
-        w.askers[i].waiter.wake = on_wake;
+        w.askers[i].waiter.fn = take_text;
         w.askers[i].loop = i % 2;
     }
 }
@@ -72,7 +68,7 @@ static void open_node(void)
 static void shut_node(void)
 {
     for (unsigned i = 0; i < N_ASKERS; i++)
-        net_http1_body_unref(w.askers[i].text);
+        peg__blob_unref(w.askers[i].text);
     gw_metrics_page_stop(w.node.metrics_page);
     net_loops_free(w.node.loops);
     gw_metrics_page_free(w.node.metrics_page);
@@ -87,7 +83,10 @@ static void ask_on_loop(struct asker *asker)
 
 static void stop_waiting(void *user)
 {
-    net_http1_not_wait(&((struct asker *)user)->waiter);
+    struct asker *asker = user;
+
+    gw_metrics_page_leave(w.node.metrics_page, asker->loop, &asker->waiter);
+    gw_metrics_page_leave(w.node.metrics_page, asker->loop, &asker->waiter); /* harmless */
 }
 
 /* On loop 0: it is not made while this runs, so that all of them wait for one text. */
@@ -108,27 +107,26 @@ TEST(all_who_ask_while_the_text_is_made_share_it_on_all_loops)
     for (int i = 0; i < N_ASKERS - 1; i++)
         sem_wait(&w.answered);
     CHECK_INT(gw_metrics_page_n_made(w.node.metrics_page), 1);
-    CHECK(w.askers[0].text && w.askers[0].is_right);
-    CHECK(strstr(w.askers[0].text->bytes.ptr, "\npegboard_toolsets 0\n"));
+    CHECK(w.askers[0].text);
+    CHECK(strstr(w.askers[0].text->bytes, "\npegboard_toolsets 0\n"));
     CHECK(w.askers[1].text == w.askers[0].text && w.askers[3].text == w.askers[0].text);
-    CHECK(!w.askers[2].text); /* it has gone, and was not woken */
+    CHECK(!w.askers[2].text); /* it has gone, and got none */
     shut_node();
 }
 
-static void ask_again(struct net_http1_waiter *waiter)
+/* Another one asks while those who waited are served. */
+static void take_and_ask(struct gw_page_waiter *waiter, struct peg__blob *text)
 {
-    (void)waiter;
-    ask(&w.askers[0]);
     ask(&w.askers[2]);
-    sem_post(&w.answered);
+    take_text(waiter, text);
 }
 
 TEST(a_text_is_kept_for_those_who_ask_soon_and_made_again_for_those_who_ask_late)
 {
-    const struct net_http1_body *first;
+    const struct peg__blob *first;
 
     open_node();
-    w.askers[0].waiter.wake = ask_again;
+    w.askers[0].waiter.fn = take_and_ask;
     ask_on_loop(&w.askers[0]);
     CHECK(atomic_load(&w.askers[0].has_waited));
     sem_wait(&w.answered);

@@ -169,7 +169,7 @@ TEST(metrics_are_told_as_prometheus_reads_them)
 {
     struct gw_metrics *metrics = NULL;
     struct gw_metrics_node node = node_with(two, 2);
-    struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
     struct gw_toolset_meter *meter;
 
     CHECK_INT(gw_metrics_new(1, &metrics, NULL), PEG_OK);
@@ -227,7 +227,7 @@ TEST(a_node_without_toolsets_has_metrics_too)
 {
     struct gw_metrics *metrics = NULL;
     struct gw_metrics_node node = node_with(NULL, 0);
-    struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
 
     node.rss_bytes = node.heap_bytes = 0;
     CHECK_INT(gw_metrics_new(1, &metrics, NULL), PEG_OK);
@@ -300,7 +300,7 @@ static double sum_of(const struct peg__buf *out, const char *family, const char 
 VOLUME_TEST(toolsets_beyond_the_share_of_their_principal_are_summed)
 {
     for (size_t n_owners = 1; n_owners <= 2; n_owners++) {
-        struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+        struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
 
         tell_ten_thousand(20, n_owners, &out);
         CHECK_INT(out.status, PEG_OK);
@@ -323,7 +323,7 @@ VOLUME_TEST(toolsets_beyond_the_share_of_their_principal_are_summed)
 
 VOLUME_TEST(ten_thousand_toolsets_of_ten_fit_without_most_of_their_latencies)
 {
-    struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
 
     tell_ten_thousand(20, 10, &out);
     CHECK_INT(out.status, PEG_OK);
@@ -335,7 +335,7 @@ VOLUME_TEST(ten_thousand_toolsets_of_ten_fit_without_most_of_their_latencies)
 
 VOLUME_TEST(ten_thousand_toolsets_with_the_longest_names_are_told_in_part)
 {
-    struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
 
     tell_ten_thousand(256, 10, &out);
     CHECK_INT(out.status, PEG_OK);
@@ -382,7 +382,7 @@ TORTURE(metrics_without_memory_are_an_error)
 {
     struct gw_metrics *metrics = NULL;
     struct gw_metrics_node node = node_with(two, 2);
-    struct peg__buf out = PEG__BUF(PEG_LIMIT_HTTP1_ANSWER_BYTES);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
     peg_status status = gw_metrics_new(1, &metrics, NULL);
 
     if (!status) {

@@ -184,13 +184,17 @@ static const struct grpc_handler battle_handlers[] = {
     {.on_message = battle_wait},
 };
 
-static inline void battle_http1(void *user, const struct net_http1_request *request,
-                                struct net_http1_answer *answer)
+static inline void battle_page(struct net_http_request *request, peg_str body, void *user)
 {
+    (void)body;
     (void)user;
-    (void)request;
-    peg__buf_puts(&answer->body, "fine\n");
+    net_http_reply_text(request, 200, "fine");
 }
+
+static const struct net_http_handler battle_http = {.on_request = battle_page};
+static const struct net_http_route battle_routes[] = {
+    {"GET", "/", &battle_http}, {"GET", "/{page}", &battle_http}, {"POST", "/", &battle_http}};
+static const struct net_http_options battle_http_options = {.routes = battle_routes, .n_routes = 3};
 
 static inline peg_status battle_listen(struct grpc_server *server, struct net_tls_config *tls,
                                        const struct battle_setup *setup, unsigned *ret_port,
@@ -257,7 +261,8 @@ static inline int battle_serve(const struct battle_setup *setup, int said, int l
     /* Meson has malloc fill what it hands out (MALLOC_PERTURB_): memory that nobody touches would
      * be counted. */
     mallopt(M_PERTURB, 0);
-    options.on_http1 = battle_http1;
+    if (!status)
+        status = net_http_server_new(&battle_http_options, &options.http, &error);
     options.asks_who = setup->asks_who;
     options.interceptors = &battle_interceptor;
     options.n_interceptors = setup->asks_who;
@@ -284,6 +289,7 @@ static inline int battle_serve(const struct battle_setup *setup, int said, int l
     grpc_health_free(health);
     grpc_reflection_free(reflection);
     net_loops_free(loops);
+    net_http_server_free(options.http);
     net_tls_config_unref(tls);
     if (peg__mem_live() == live)
         return 0;

@@ -105,15 +105,15 @@ static void check_token(struct grpc_call *call, void *user)
 static char token[] = "Bearer open-sesame";
 static const struct grpc_interceptor interceptors[] = {{.on_start = check_token, .user = token}};
 
-static void answer_probe(void *user, const struct net_http1_request *request,
-                         struct net_http1_answer *answer)
+static void answer_probe(struct net_http_request *request, peg_str body, void *user)
 {
+    (void)body;
     (void)user;
-    if (peg__str_is(request->path, "/livez"))
-        peg__buf_str(&answer->body, peg__str("ok\n"));
-    else
-        answer->status = 404;
+    net_http_reply_text(request, 200, "ok");
 }
+
+static const struct net_http_handler probe = {.on_request = answer_probe};
+static const struct net_http_route routes[] = {{"GET", "/livez", &probe}};
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
@@ -147,11 +147,8 @@ static void block_sigterm(void)
 
 int main(int argc, char **argv)
 {
-    const struct grpc_server_options options = {
-        .interceptors = interceptors,
-        .n_interceptors = 1,
-        .on_http1 = answer_probe,
-    };
+    const struct net_http_options http_options = {.routes = routes, .n_routes = 1};
+    struct grpc_server_options options = {.interceptors = interceptors, .n_interceptors = 1};
     struct net_loops *loops = NULL;
     struct grpc_server *server = NULL;
     struct grpc_health *health = NULL;
@@ -162,6 +159,7 @@ int main(int argc, char **argv)
 
     block_sigterm();
     must(net_loops_new(1, &loops, &error), &error);
+    must(net_http_server_new(&http_options, &options.http, &error), &error);
     must(grpc_server_new(loops, &options, &server, &error), &error);
     must(pegboard_test_echo_add(server, &handlers, &error), &error);
     must(grpc_health_new(server, &health, &error), &error);
@@ -178,5 +176,6 @@ int main(int argc, char **argv)
     grpc_health_free(health);
     grpc_reflection_free(reflection);
     net_loops_free(loops);
+    net_http_server_free(options.http);
     return is_quiet ? 0 : 1;
 }

@@ -219,7 +219,8 @@ static void peer_call(struct peer_call *call, struct peer *peer, const char *pat
     CHECK_STATUS(grpc_stream_open(&call->stream, peer->session, &headers, &error), PEG_OK, error);
 }
 
-static void peer_send(struct peer_call *call, const ProtobufCMessage *message)
+__attribute__((unused)) static void peer_send(struct peer_call *call,
+                                              const ProtobufCMessage *message)
 {
     const size_t len = grpc_message_packed_size(message);
     uint8_t *bytes = peg__alloc(len + 1);

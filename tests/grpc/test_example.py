@@ -67,7 +67,7 @@ def many_answers_all_arrive(w):
 def a_probe_over_http1_is_answered_on_the_same_port(w):
     host, port = w.address.rsplit(":", 1)
     connection = http.client.HTTPConnection(host, int(port), timeout=TIMEOUT_S)
-    for path, wanted in (("/livez", (200, b"ok\n")), ("/nothing", (404, b""))):
+    for path, wanted in (("/livez", (200, b"ok\n")), ("/nothing", (404, b"Not Found\n"))):
         connection.request("GET", path)
         answer = connection.getresponse()
         expect((answer.status, answer.read()), wanted)

@@ -6,6 +6,7 @@
 
 #include <poll.h>
 
+#include "grpc/pages.h"
 #include "grpc/world.h"
 #include "net/certs.h"
 
@@ -95,17 +96,16 @@ static size_t read_all(int fd, char *bytes, size_t max)
 /* ---- HTTP/1.1 on the same port ------------------------------------------------------------------
  */
 
-static void on_http1(void *user, const struct net_http1_request *request,
-                     struct net_http1_answer *answer)
+static void show_path(struct net_http_request *request, peg_str body, void *user)
 {
+    (void)body;
     (void)user;
-    peg__buf_puts(&answer->body, "path ");
-    peg__buf_str(&answer->body, request->path);
+    net_http_reply_text(request, 200, "path %.*s", PEG_ARG(request->path));
 }
 
 TEST(http1_is_answered_beside_grpc)
 {
-    const struct grpc_server_options options = {.on_http1 = on_http1};
+    const struct grpc_server_options options = {.http = open_pages(show_path, NULL)};
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     char bytes[1000];
     int fd;
@@ -120,11 +120,12 @@ TEST(http1_is_answered_beside_grpc)
     CHECK_INT(world_call(&w, UNARY, "x", NULL)->code, GRPC_OK);
     close(fd);
     world_stop(&w);
+    close_pages();
 }
 
 TEST(a_request_cut_into_single_bytes_is_told_apart)
 {
-    const struct grpc_server_options options = {.on_http1 = on_http1};
+    const struct grpc_server_options options = {.http = open_pages(show_path, NULL)};
     static const char request[] = "PUT /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     char bytes[1000];
     int fd;
@@ -138,11 +139,12 @@ TEST(a_request_cut_into_single_bytes_is_told_apart)
     CHECK(strncmp(bytes, "HTTP/1.1 405 ", 13) == 0);
     close(fd);
     world_stop(&w);
+    close_pages();
 }
 
 TEST(a_flood_that_begins_like_http2_is_dropped)
 {
-    const struct grpc_server_options options = {.on_http1 = on_http1};
+    const struct grpc_server_options options = {.http = open_pages(show_path, NULL)};
     static char flood[300 << 10];
     int fd;
 
@@ -157,6 +159,7 @@ TEST(a_flood_that_begins_like_http2_is_dropped)
     CHECK_INT(world_call(&w, UNARY, "x", NULL)->code, GRPC_OK);
     close(fd);
     world_stop(&w);
+    close_pages();
 }
 
 TEST(without_a_handler_http1_is_told_what_is_spoken_here)
@@ -176,7 +179,7 @@ TEST(without_a_handler_http1_is_told_what_is_spoken_here)
 
 TEST(a_server_with_http1_connections_ends)
 {
-    const struct grpc_server_options options = {.on_http1 = on_http1};
+    const struct grpc_server_options options = {.http = open_pages(show_path, NULL)};
     static const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
     char bytes[1000];
     int fd;
@@ -190,6 +193,7 @@ TEST(a_server_with_http1_connections_ends)
     CHECK_INT(read_all(fd, bytes, sizeof(bytes)), 0);
     close(fd);
     world_stop(&w);
+    close_pages();
 }
 
 /* A loop that stands still: what comes meanwhile comes together, in its next round. */
@@ -269,16 +273,20 @@ static void check_last_moment(const struct grpc_server_options *options, int64_t
 
 TEST(http1_that_begins_when_the_time_for_a_preface_is_over_is_served)
 {
-    const struct grpc_server_options options = {.on_http1 = on_http1, .preface_ms = 200};
+    const struct grpc_server_options options = {.http = open_pages(show_path, NULL),
+                                                .preface_ms = 200};
 
     check_last_moment(&options, 210);
+    close_pages();
 }
 
 TEST(http1_that_begins_at_the_greatest_age_of_a_connection_is_served)
 {
-    const struct grpc_server_options options = {.on_http1 = on_http1, .max_age_ms = 200};
+    const struct grpc_server_options options = {.http = open_pages(show_path, NULL),
+                                                .max_age_ms = 200};
 
     check_last_moment(&options, 230);
+    close_pages();
 }
 
 /* ---- the end of a server

@@ -3,7 +3,7 @@
 #define PEG_GATEWAY_ACCESS_ACCESS_H
 
 #include "grpc/server/server.h"
-#include "net/http1/http1.h"
+#include "net/http/http.h"
 #include "pegboard/gateway.h"
 
 /*
@@ -68,11 +68,12 @@ struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
 
 /* Any thread. May this request, which came in on the port of the RPCs, see what RPCs would show?
  * As for them a token does, or a certificate, and a wrong token is refused also with a certificate.
- */
-bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request);
+ * Adds the name of its principal, if it has one. */
+bool gw_auth_takes_http(struct gw_auth *auth, const struct net_http_request *request,
+                        struct peg__buf *principal);
 
 /* Any thread. Counts and logs such a request that was refused. */
-void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request);
+void gw_auth_note_http(struct gw_auth *auth, const struct net_http_request *request);
 /* Any thread. How many calls and requests were refused because their sender is not known. */
 uint64_t gw_auth_n_refused(const struct gw_auth *auth);
 

@@ -338,34 +338,29 @@ bool gw_auth_is_operator(const struct grpc_call *call)
 
 /* ---- beside calls ---- */
 
-/* HTTP/1.1 has refused a second one; a page that is asked for with HTTP/2 comes here as it is. */
-static size_t n_fields(const struct net_http1_request *request, const char *name)
+bool gw_auth_takes_http(struct gw_auth *auth, const struct net_http_request *request,
+                        struct peg__buf *principal)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < request->n_fields; i++)
-        n += request->fields[i].name.len == strlen(name) &&
-             strncasecmp(request->fields[i].name.ptr, name, strlen(name)) == 0;
-    return n;
-}
-
-bool gw_auth_takes_http1(struct gw_auth *auth, const struct net_http1_request *request)
-{
-    const peg_str header = net_http1_field(request, "authorization");
+    const peg_str header = net_http_field(request, "authorization");
     struct gw_token_owner owner;
     peg_str token;
 
     if (!gw_auth_asks(auth))
         return true;
-    if (n_fields(request, "authorization") > 1)
-        return false;
-    if (!auth->tokens || !header.len)
-        return auth->has_certificates && request->peer_name.len;
+    if (!auth->tokens || !header.len) {
+        if (!auth->has_certificates || !request->peer_name.len)
+            return false;
+        peg__buf_printf(principal, "cert:%.*s", PEG_ARG(request->peer_name));
+        return true;
+    }
     token = read_bearer(header);
-    return token.len && gw_tokens_find(auth->tokens, token, &owner);
+    if (!token.len || !gw_tokens_find(auth->tokens, token, &owner))
+        return false;
+    peg__buf_printf(principal, "token:%s", owner.name);
+    return true;
 }
 
-void gw_auth_note_http1(struct gw_auth *auth, const struct net_http1_request *request)
+void gw_auth_note_http(struct gw_auth *auth, const struct net_http_request *request)
 {
     log_rejected(auth, request->path, request->peer);
 }

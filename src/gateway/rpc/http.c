@@ -2,15 +2,11 @@
 
 #include "gateway/rpc/rpc.h"
 
+#include "base/limits.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/access/access.h"
 #include "gateway/telemetry/metrics.h"
-
-static void answer_with(struct net_http1_answer *answer, int status, const char *words)
-{
-    answer->status = status;
-    peg__buf_puts(&answer->body, words);
-}
 
 /* The number of the loop that this runs on. */
 static unsigned number_here(const struct gw_node *node)
@@ -22,64 +18,137 @@ static unsigned number_here(const struct gw_node *node)
     return i;
 }
 
-/* ---- all paths ---- */
+/* ---- probes ---- */
 
-static void answer_health(const struct gw_node *node, struct net_http1_answer *answer)
+static void answer_health(struct net_http_request *request, peg_str body, void *user)
 {
+    const struct gw_node *node = user;
+
+    (void)body;
     if (atomic_load(&node->is_draining))
-        answer_with(answer, 503, "draining\n");
+        net_http_reply_text(request, 503, "draining");
     else
-        answer_with(answer, 200, "ok\n");
+        net_http_reply_text(request, 200, "ok");
 }
 
-static void answer_ready(const struct gw_node *node, struct net_http1_answer *answer)
+static void answer_ready(struct net_http_request *request, peg_str body, void *user)
 {
+    const struct gw_node *node = user;
     const unsigned here = number_here(node);
     const struct calls_loop *calls = here < node->n_loops ? node->calls[here] : NULL;
 
+    (void)body;
     if (atomic_load(&node->is_draining))
-        answer_with(answer, 503, "draining\n");
+        net_http_reply_text(request, 503, "draining");
     else if (!calls || !gw_router_of(calls)->snapshot)
-        answer_with(answer, 503, "starting\n");
+        net_http_reply_text(request, 503, "starting");
     else
-        answer_with(answer, 200, "ready\n");
+        net_http_reply_text(request, 200, "ready");
 }
 
-static void reject_unauthenticated(const struct gw_node *node,
-                                   const struct net_http1_request *request,
-                                   struct net_http1_answer *answer)
-{
-    gw_auth_note_http1(node->auth, request);
-    answer_with(answer, 401,
-                "send 'Authorization: Bearer <token>' with a token of this gateway, connect with a "
-                "client certificate if it has --tls-client-ca, or ask on its --admin-addr\n");
-}
+/* ---- metrics ---- */
 
-static void answer_path(const struct gw_node *node, const struct net_http1_request *request,
-                        bool may_see, struct net_http1_answer *answer)
+struct metrics_request {
+    struct gw_page_waiter waiter;
+    struct net_http_request *request;
+};
+
+static void send_metrics(struct gw_page_waiter *waiter, struct peg__blob *text)
 {
-    if (peg__str_is(request->path, "/healthz"))
-        answer_health(node, answer);
-    else if (peg__str_is(request->path, "/readyz"))
-        answer_ready(node, answer);
-    else if (!peg__str_is(request->path, "/metrics"))
-        answer_with(answer, 404, "there are /healthz, /readyz and /metrics here, and gRPC\n");
-    else if (may_see)
-        gw_metrics_page_answer(node->metrics_page, number_here(node), request, answer);
+    static const struct net_http_answer answer = {
+        .status = 200,
+        .content_type = "text/plain; version=0.0.4; charset=utf-8",
+    };
+    const struct metrics_request *own = peg__container_of(waiter, struct metrics_request, waiter);
+
+    if (text)
+        net_http_reply_blob(own->request, &answer, text);
     else
-        reject_unauthenticated(node, request, answer);
+        net_http_reply_text(own->request, 503, "out of memory: try again later");
 }
 
-void gw_http_answer(void *node, const struct net_http1_request *request,
-                    struct net_http1_answer *answer)
+static void answer_metrics(struct net_http_request *request, peg_str body, void *user)
 {
-    const struct gw_node *here = node;
+    const struct gw_node *node = user;
+    struct metrics_request *own = peg__arena_alloc_zero(request->arena, sizeof(*own));
 
-    answer_path(here, request, !here->auth || gw_auth_takes_http1(here->auth, request), answer);
+    (void)body;
+    if (!own) {
+        net_http_reset(request);
+        return;
+    }
+    own->waiter.fn = send_metrics;
+    own->request = request;
+    request->state = own;
+    gw_metrics_page_ask(node->metrics_page, number_here(node), &own->waiter);
 }
 
-void gw_http_answer_operator(void *node, const struct net_http1_request *request,
-                             struct net_http1_answer *answer)
+static void end_metrics(struct net_http_request *request, void *user)
 {
-    answer_path(node, request, true, answer);
+    const struct gw_node *node = user;
+    struct metrics_request *own = request->state;
+
+    if (own)
+        gw_metrics_page_leave(node->metrics_page, number_here(node), &own->waiter);
+}
+
+static void check_reader(struct net_http_request *request, void *user)
+{
+    const struct gw_node *node = user;
+    struct peg__buf principal = PEG__BUF(PEG_LIMIT_TLS_NAME_BYTES + 8);
+
+    if (!node->auth || gw_auth_takes_http(node->auth, request, &principal)) {
+        if (principal.len)
+            net_http_authenticate(request, peg__buf_view(&principal));
+    } else {
+        gw_auth_note_http(node->auth, request);
+        net_http_reply_text(
+            request, 401,
+            "send 'Authorization: Bearer <token>' with a token of this gateway, connect "
+            "with a client certificate if it has --tls-client-ca, or ask on its "
+            "--admin-addr");
+    }
+    peg__buf_free(&principal);
+}
+
+/* ---- all paths ---- */
+
+enum { NO_BODY = 1 << 10 }; /* probes have none; one that does is read and ignored */
+
+static const struct net_http_handler health = {.on_request = answer_health, .max_body = NO_BODY};
+static const struct net_http_handler readiness = {.on_request = answer_ready, .max_body = NO_BODY};
+static const struct net_http_handler metrics = {
+    .on_head = check_reader,
+    .on_request = answer_metrics,
+    .on_end = end_metrics,
+    .max_body = NO_BODY,
+};
+static const struct net_http_handler operator_metrics = {
+    .on_request = answer_metrics,
+    .on_end = end_metrics,
+    .max_body = NO_BODY,
+};
+
+static const struct net_http_route routes[] = {
+    {"GET", "/healthz", &health},
+    {"GET", "/readyz", &readiness},
+    {"GET", "/metrics", &metrics},
+};
+static const struct net_http_route operator_routes[] = {
+    {"GET", "/healthz", &health},
+    {"GET", "/readyz", &readiness},
+    {"GET", "/metrics", &operator_metrics},
+};
+
+peg_status gw_http_new(struct gw_node *node, bool is_operator, struct net_http_server **ret_http,
+                       peg_error *reterr)
+{
+    const struct net_http_options options = {
+        .routes = is_operator ? operator_routes : routes,
+        .n_routes = sizeof(routes) / sizeof(routes[0]),
+        .user = node,
+        .not_found = "there are /healthz, /readyz and /metrics here, and gRPC\n",
+    };
+
+    return net_http_server_new(&options, ret_http, reterr);
 }

@@ -4,9 +4,11 @@
 
 #include <pthread.h>
 
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/access/access.h"
@@ -22,21 +24,21 @@ struct page_loop {
     struct gw_metrics_page *page;
     struct net_loop *loop;
     struct net_message wake;
-    struct net_http1_waiter waiters;
-    bool is_waking;              /* those who waited ask again, and get */
-    struct net_http1_body *text; /* this; NULL: there was no memory */
+    struct gw_page_waiter *waiters;
+    bool is_waking;         /* those who ask meanwhile get */
+    struct peg__blob *text; /* this; NULL: there was no memory */
     /* Under the lock. */
     bool has_waiters; /* it is to be woken */
     bool is_posted;   /* `wake` is on its way, with */
-    struct net_http1_body *posted;
+    struct peg__blob *posted;
 };
 
 /* Owned. What is not under the lock is loop 0's, and the worker's while it works. */
 struct gw_metrics_page {
     struct gw_node *node;
     pthread_mutex_t lock;
-    struct net_http1_body *text; /* under the lock; NULL: there is none, or it is too old */
-    bool is_making;              /* likewise */
+    struct peg__blob *text; /* under the lock; NULL: there is none, or it is too old */
+    bool is_making;         /* likewise */
     struct net_message make;
     struct net_later look;
     struct net_timer expiry;
@@ -47,7 +49,7 @@ struct gw_metrics_page {
     struct gw_metrics_toolset *toolsets;
     size_t n_looked_at;
     struct gw_metrics_node now;
-    struct net_http1_body *made;
+    struct peg__buf made; /* as peg__blob_take() wants it */
     _Atomic uint64_t n_made;
     unsigned n_loops;
     struct page_loop loops[];
@@ -60,6 +62,12 @@ static struct net_loop *home_of(const struct gw_metrics_page *page)
 
 /* ---- it is there ---- */
 
+static void stop_waiting(struct page_loop *here, struct gw_page_waiter *waiter)
+{
+    waiter->is_waiting = false;
+    PEG_LIST_REMOVE(here->waiters, waiter, next, prev);
+}
+
 static void on_page_wake(struct net_message *message)
 {
     struct page_loop *here = peg__container_of(message, struct page_loop, wake);
@@ -70,9 +78,14 @@ static void on_page_wake(struct net_message *message)
     here->is_posted = false;
     pthread_mutex_unlock(&here->page->lock);
     here->is_waking = true;
-    net_http1_wake(&here->waiters);
+    while (here->waiters) {
+        struct gw_page_waiter *waiter = here->waiters;
+
+        stop_waiting(here, waiter);
+        waiter->fn(waiter, here->text);
+    }
     here->is_waking = false;
-    here->text = net_http1_body_unref(here->text);
+    here->text = peg__blob_unref(here->text);
 }
 
 static void on_expiry(struct net_timer *timer)
@@ -80,7 +93,7 @@ static void on_expiry(struct net_timer *timer)
     struct gw_metrics_page *page = peg__container_of(timer, struct gw_metrics_page, expiry);
 
     pthread_mutex_lock(&page->lock);
-    page->text = net_http1_body_unref(page->text);
+    page->text = peg__blob_unref(page->text);
     pthread_mutex_unlock(&page->lock);
 }
 
@@ -94,12 +107,10 @@ static void forget_sources(struct gw_metrics_page *page)
 /* Who waits gets it, or hears that there is none; one that was made is kept for a while. */
 static void finish_page(struct gw_metrics_page *page)
 {
-    struct net_http1_body *text = page->made;
+    struct peg__blob *text = peg__blob_take(&page->made); /* NULL if it has failed */
 
-    page->made = NULL;
+    peg__buf_free(&page->made);
     forget_sources(page);
-    if (text && text->bytes.status)
-        text = net_http1_body_unref(text);
     pthread_mutex_lock(&page->lock);
     page->is_making = false;
     for (unsigned i = 0; i < page->n_loops; i++) {
@@ -108,8 +119,8 @@ static void finish_page(struct gw_metrics_page *page)
         if (!there->has_waiters)
             continue;
         there->has_waiters = false;
-        net_http1_body_unref(there->posted);
-        there->posted = net_http1_body_ref(text);
+        peg__blob_unref(there->posted);
+        there->posted = peg__blob_ref(text);
         if (!there->is_posted)
             net_loop_post(there->loop, &there->wake);
         there->is_posted = true;
@@ -132,7 +143,7 @@ static void write_page(struct net_work *work)
 
     page->now.rss_bytes = gw_rss_bytes();
     page->now.heap_bytes = gw_heap_bytes();
-    gw_metrics_write(page->node->metrics, &page->now, &page->made->bytes);
+    gw_metrics_write(page->node->metrics, &page->now, &page->made);
 }
 
 static void on_page_written(struct net_work *work, bool was_canceled)
@@ -140,7 +151,7 @@ static void on_page_written(struct net_work *work, bool was_canceled)
     struct gw_metrics_page *page = peg__container_of(work, struct gw_metrics_page, write);
 
     if (was_canceled)
-        page->made = net_http1_body_unref(page->made);
+        peg__buf_free(&page->made);
     finish_page(page);
 }
 
@@ -194,7 +205,7 @@ static void start_writing(struct gw_metrics_page *page)
     page->now.n_tools = page->snapshot ? page->snapshot->n_tools : 0;
     page->now.toolsets = page->toolsets;
     if (net_loop_work(home_of(page), &page->write)) {
-        page->made = net_http1_body_unref(page->made);
+        peg__buf_free(&page->made);
         finish_page(page);
     }
 }
@@ -223,8 +234,10 @@ static void on_make(struct net_message *message)
     page->n_looked_at = 0;
     page->toolsets =
         peg__alloc((page->snapshot ? page->snapshot->n : 0) * sizeof(*page->toolsets) + 1);
-    page->made = page->toolsets ? net_http1_body_new() : NULL;
-    if (page->made)
+    page->made = (struct peg__buf)PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
+    if (page->toolsets)
+        peg__buf_repeat(&page->made, '\0', PEG__BLOB_CAPACITY);
+    if (page->toolsets && !page->made.status)
         read_next_toolsets(&page->look);
     else
         finish_page(page);
@@ -232,28 +245,19 @@ static void on_make(struct net_message *message)
 
 /* ---- asking ---- */
 
-static void answer_with_text(struct net_http1_answer *answer, struct net_http1_body *text)
-{
-    answer->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    answer->shared = text;
-    if (!text)
-        answer->body.status = PEG_ENOMEM;
-}
-
-void gw_metrics_page_answer(struct gw_metrics_page *page, unsigned number,
-                            const struct net_http1_request *request,
-                            struct net_http1_answer *answer)
+void gw_metrics_page_ask(struct gw_metrics_page *page, unsigned number,
+                         struct gw_page_waiter *waiter)
 {
     struct page_loop *here = &page->loops[number];
-    struct net_http1_body *text;
+    struct peg__blob *text;
     bool must_make = false;
 
     if (here->is_waking) {
-        answer_with_text(answer, net_http1_body_ref(here->text));
+        waiter->fn(waiter, here->text);
         return;
     }
     pthread_mutex_lock(&page->lock);
-    text = net_http1_body_ref(page->text);
+    text = peg__blob_ref(page->text);
     if (!text) {
         here->has_waiters = true;
         must_make = !page->is_making;
@@ -261,13 +265,21 @@ void gw_metrics_page_answer(struct gw_metrics_page *page, unsigned number,
     }
     pthread_mutex_unlock(&page->lock);
     if (text) {
-        answer_with_text(answer, text);
+        waiter->fn(waiter, text);
+        peg__blob_unref(text);
         return;
     }
-    net_http1_wait(&here->waiters, request->waiter);
-    answer->comes_later = true;
+    waiter->is_waiting = true;
+    PEG_LIST_PUSH(here->waiters, waiter, next, prev);
     if (must_make)
         net_loop_post(home_of(page), &page->make);
+}
+
+void gw_metrics_page_leave(struct gw_metrics_page *page, unsigned number,
+                           struct gw_page_waiter *waiter)
+{
+    if (waiter->is_waiting)
+        stop_waiting(&page->loops[number], waiter);
 }
 
 uint64_t gw_metrics_page_n_made(const struct gw_metrics_page *page)
@@ -298,7 +310,6 @@ peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **re
         page->loops[i].page = page;
         page->loops[i].loop = net_loops_at(node->loops, i);
         page->loops[i].wake.fn = on_page_wake;
-        net_http1_waiters_init(&page->loops[i].waiters);
     }
     *ret_page = page;
     return PEG_OK;
@@ -324,8 +335,8 @@ struct gw_metrics_page *gw_metrics_page_free(struct gw_metrics_page *page)
     if (!page)
         return NULL;
     forget_sources(page);
-    net_http1_body_unref(page->made);
-    net_http1_body_unref(page->text);
+    peg__buf_free(&page->made);
+    peg__blob_unref(page->text);
     pthread_mutex_destroy(&page->lock);
     peg__free(page);
     return NULL;

@@ -16,7 +16,7 @@
  */
 
 #include "gateway/node.h"
-#include "net/http1/http1.h"
+#include "net/http/http.h"
 #include "pegboard/v1/registry.grpc.h"
 
 /* ---- answer.c: failures ---- */
@@ -157,16 +157,15 @@ peg_status gw_admin_new(struct gw_node *node, struct gw_admin **ret_admin, peg_e
 /* After the server, before the loops end. */
 struct gw_admin *gw_admin_free(struct gw_admin *admin);
 
-/* ---- http.c: HTTP/1.1, for grpc_server_options.on_http1 with the node as user
+/* ---- http.c: what is served beside gRPC
  *
  *   /healthz   200 "ok", or 503 "draining": is this node alive and staying?
  *   /readyz    200 "ready", or 503: does it take calls?
  *   /metrics   text for Prometheus; on the port of the RPCs for those who may call ---- */
 
-void gw_http_answer(void *node, const struct net_http1_request *request,
-                    struct net_http1_answer *answer);
-/* The same for a listener of --admin-addr, whose address is protection enough. */
-void gw_http_answer_operator(void *node, const struct net_http1_request *request,
-                             struct net_http1_answer *answer);
+/* is_operator: for a listener of --admin-addr, whose address is protection enough. Freed after the
+ * server that has it. */
+peg_status gw_http_new(struct gw_node *node, bool is_operator, struct net_http_server **ret_http,
+                       peg_error *reterr);
 
 #endif

@@ -156,8 +156,16 @@ uint64_t gw_heap_bytes(void);
 
 struct gw_metrics_page;
 struct gw_node;
-struct net_http1_answer;
-struct net_http1_request;
+struct peg__blob;
+
+/* A request for the text, in its owner's memory; on its loop. */
+struct gw_page_waiter {
+    /* Once. The text is borrowed; NULL: there was no memory for it. */
+    void (*fn)(struct gw_page_waiter *waiter, struct peg__blob *text);
+    bool is_waiting; /* the rest is the page's */
+    struct gw_page_waiter *next;
+    struct gw_page_waiter *prev;
+};
 
 peg_status gw_metrics_page_new(struct gw_node *node, struct gw_metrics_page **ret_page,
                                peg_error *reterr);
@@ -167,10 +175,12 @@ void gw_metrics_page_stop(struct gw_metrics_page *page);
 /* After the loops, before the metrics. */
 struct gw_metrics_page *gw_metrics_page_free(struct gw_metrics_page *page);
 
-/* On the loop `number`: fills the answer, or it comes later. */
-void gw_metrics_page_answer(struct gw_metrics_page *page, unsigned number,
-                            const struct net_http1_request *request,
-                            struct net_http1_answer *answer);
+/* On the loop `number`: calls the waiter's function, now or later. */
+void gw_metrics_page_ask(struct gw_metrics_page *page, unsigned number,
+                         struct gw_page_waiter *waiter);
+/* Takes a waiter back that may still wait. */
+void gw_metrics_page_leave(struct gw_metrics_page *page, unsigned number,
+                           struct gw_page_waiter *waiter);
 /* Any thread: how many were made. */
 uint64_t gw_metrics_page_n_made(const struct gw_metrics_page *page);
 

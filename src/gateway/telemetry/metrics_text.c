@@ -30,7 +30,7 @@
 enum {
     /* What lines of the node take at most of an answer; the rest is for toolsets. */
     NODE_BYTES = 64 << 10,
-    TOOLSETS_BYTES = PEG_LIMIT_HTTP1_ANSWER_BYTES - 2 * NODE_BYTES,
+    TOOLSETS_BYTES = PEG_LIMIT_GATEWAY_METRICS_BYTES - 2 * NODE_BYTES,
     /* Of a toolset: lines, and what the longest takes without the name. */
     LINES = 7 + CALLS_N_KINDS,
     LINE_BYTES = 80,
@@ -278,7 +278,7 @@ static void put_histograms(struct text *t)
         if (!t->totals[i].admitted)
             continue;
         if (t->n_histograms < PEG_LIMIT_GATEWAY_HISTOGRAMS &&
-            t->out->len + need <= PEG_LIMIT_HTTP1_ANSWER_BYTES - NODE_BYTES) {
+            t->out->len + need <= PEG_LIMIT_GATEWAY_METRICS_BYTES - NODE_BYTES) {
             put_histogram(t, name, &t->totals[i]);
             t->n_histograms++;
         } else {

@@ -190,6 +190,7 @@ struct grpc_stream {
     bool was_full;
     bool awaits_window; /* on_writable is due once nothing waits and the peer takes more */
     bool local_ended;   /* nothing may be sent any more, once `out` is gone */
+    bool awaits_end;    /* server: the peer may send its rest after our end */
     size_t out_sent;    /* bytes of `out` that are gone */
     size_t max_out;
     const struct grpc_block *trailers; /* to be sent after `out`; arena; NULL on a client */
@@ -237,14 +238,14 @@ peg_status grpc_stream_respond(struct grpc_stream *stream, const struct grpc_blo
 /* Queues a message. PEG_ELIMIT (E_SEND_QUEUE_FULL) beyond max_out, or max_held of the session, but
  * not on an empty queue; PEG_ESTATE after the end. A failure queues nothing. */
 peg_status grpc_stream_send(struct grpc_stream *stream, peg_str message, peg_error *reterr);
-/* Queues bytes as they are, not as a message: a page. */
+/* Queues bytes as they are, not as a message. */
 peg_status grpc_stream_send_plain(struct grpc_stream *stream, peg_str bytes, peg_error *reterr);
 /* A message in two steps, to pack in place: space for `len` bytes, then the end, with nothing in
  * between. Not with gzip. NULL: see *reterr. */
 uint8_t *grpc_stream_reserve(struct grpc_stream *stream, size_t len, peg_error *reterr);
 void grpc_stream_commit(struct grpc_stream *stream, size_t len);
 /* Queues the last message: `head`, and `rest`, which lies in the blob and is not copied. Not with
- * gzip. */
+ * gzip. On a plain stream (reader.is_plain) they are bytes as they are. */
 peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, struct peg__blob *blob,
                                    peg_str rest, peg_error *reterr);
 /* Nothing follows but the trailers (server; they live as long as the stream), or nothing (NULL). */

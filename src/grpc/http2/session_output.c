@@ -228,8 +228,8 @@ static enum put put_header_block(struct grpc_session *session, int32_t id,
 
 /* ---- one stream. Each of these returns false if it did not fit ----------------------------- */
 
-/* The last of it was written. A server that has answered does not wait for the client's end. The
- * stream may be gone afterwards. */
+/* The last of it was written. A server that has answered does not wait for the client's end, unless
+ * that is near. The stream may be gone afterwards. */
 static void note_end_sent(struct grpc_session *session, struct grpc_stream *stream)
 {
     stream->has_sent_end = true;
@@ -237,7 +237,7 @@ static void note_end_sent(struct grpc_session *session, struct grpc_stream *stre
         grpc__stream_closed(stream, GRPC_H2_NO_ERROR);
         return;
     }
-    if (!session->options.is_client) {
+    if (!session->options.is_client && !stream->awaits_end) {
         stream->must_reset = true;
         stream->reset_code = GRPC_H2_NO_ERROR;
     }

@@ -554,6 +554,7 @@ peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, str
                                    peg_str rest, peg_error *reterr)
 {
     const size_t len = head.len + rest.len;
+    const size_t n_prefix = stream->reader.is_plain ? 0 : GRPC_PREFIX_BYTES;
     peg_status status = check_sending(stream, len, rest.len, reterr);
     char prefix[GRPC_PREFIX_BYTES];
 
@@ -562,11 +563,11 @@ peg_status grpc_stream_send_shared(struct grpc_stream *stream, peg_str head, str
     if (!reserve_out(stream, GRPC_PREFIX_BYTES + head.len, reterr))
         return PEG_ENOMEM;
     grpc_prefix_write((uint8_t *)prefix, false, (uint32_t)len);
-    peg__buf_add(&stream->out, prefix, sizeof(prefix));
+    peg__buf_add(&stream->out, prefix, n_prefix);
     peg__buf_str(&stream->out, head);
     stream->shared = peg__blob_ref(blob);
     stream->shared_rest = rest;
-    note_queued(stream, GRPC_PREFIX_BYTES + len);
+    note_queued(stream, n_prefix + len);
     schedule_output(stream);
     return PEG_OK;
 }

@@ -295,6 +295,16 @@ struct grpc_call *grpc_call_unref(struct grpc_call *call)
     return NULL;
 }
 
+void grpc__call_ref_http(struct net_http_request *request)
+{
+    grpc_call_ref(((struct grpc__http *)request)->call);
+}
+
+void grpc__call_unref_http(struct net_http_request *request)
+{
+    grpc_call_unref(((struct grpc__http *)request)->call);
+}
+
 bool grpc_call_has_ended(const struct grpc_call *call)
 {
     return call->has_ended;
@@ -345,7 +355,6 @@ void grpc__call_ended(struct grpc_call *call, uint32_t h2_error)
     struct grpc__server_loop *server_loop = call->server_loop;
 
     net_loop_disarm(server_loop->loop, &call->deadline);
-    grpc__call_forget_page(call);
     if (!call->is_finished || h2_error > GRPC_H2_NO_ERROR)
         call->status = status_of_lost(call, h2_error);
     call->is_finished = true;

@@ -5,6 +5,7 @@
  *
  *   grpc__call_begin   a stream was opened; a call is readied for it
  *   on_call_headers    is it gRPC, is there such a method, can it be read  -> reject_unroutable
+ *                      other requests of HTTP                              -> begin_http
  *                      deadline, interceptors, on_start of the handler
  *   on_call_message    unpack, to the handler (a client that does not stream: when it has ended)
  *   on_call_remote_end
@@ -78,200 +79,7 @@ static void arm_deadline(struct grpc_call *call)
     net_loop_arm(call->server_loop->loop, &call->deadline, call->deadline_ns);
 }
 
-/* ---- pages --------------------------------------------------------------------------------- */
-
-/*
- * A GET or HEAD goes to options.on_http1, as on HTTP/1.1. Over TLS the client's library chooses the
- * version, and probes, curl and Prometheus choose HTTP/2 where it is offered.
- *
- *   answer_page -> on_http1 -> the head, and all of the body, or a piece of a shared one
- *                           -> comes_later: on_page_wake, and on_http1 is called again
- *   on_writable -> the next piece
- */
-
-enum { PIECE_BYTES = 64 << 10 };
-
-static bool is_page(const struct grpc_call *call)
-{
-    const peg_str method = call->stream.head.method;
-
-    return call->server_loop->server->options.on_http1 &&
-           (peg__str_is(method, "GET") || peg__str_is(method, "HEAD"));
-}
-
-/* False: it has more fields than a request may have. */
-static bool make_page_request(struct grpc_call *call, struct net_http1_request *ret_request)
-{
-    const struct grpc_head *head = &call->stream.head;
-    const char *mark = head->path.len ? memchr(head->path.ptr, '?', head->path.len) : NULL;
-    const size_t path_len = mark ? (size_t)(mark - head->path.ptr) : head->path.len;
-
-    if (head->metadata.n > NET_HTTP1_MAX_FIELDS)
-        return false;
-    *ret_request = (struct net_http1_request){
-        .method = head->method,
-        .target = head->path,
-        .path = peg__strn(head->path.ptr, path_len),
-        .query = mark ? peg__str_from(head->path, path_len + 1) : peg__str(""),
-        .keeps_alive = true,
-        .peer = grpc_call_peer(call),
-        .peer_name = grpc_call_peer_name(call),
-        .waiter = &call->page_waiter,
-        .n_fields = head->metadata.n,
-    };
-    for (size_t i = 0; i < head->metadata.n; i++)
-        ret_request->fields[i] = (struct net_http1_field){head->metadata.entries[i].key,
-                                                          head->metadata.entries[i].value};
-    return true;
-}
-
-static peg_status send_page_head(struct grpc_call *call, const struct net_http1_answer *answer)
-{
-    enum { DECIMAL = 20 };
-    const size_t len = net_http1_answer_body(answer).len;
-    const bool wants_body = peg__str_is(call->stream.head.method, "GET") && len > 0;
-    char code[DECIMAL];
-    char length[DECIMAL];
-    const struct grpc_field fields[] = {
-        {PEG_LIT(":status"),
-         peg__strn(code, (size_t)(peg__put_decimal(code, (uint64_t)answer->status) - code))},
-        {PEG_LIT("content-type"), peg__str(answer->content_type)},
-        {PEG_LIT("content-length"),
-         peg__strn(length, (size_t)(peg__put_decimal(length, len) - length))},
-    };
-    const struct grpc_block block = {.fields = fields, .n = sizeof(fields) / sizeof(fields[0])};
-    const peg_status status = grpc_stream_respond(&call->stream, &block, !wants_body, NULL);
-
-    if (!status && wants_body && answer->shared) {
-        call->page = net_http1_body_ref(answer->shared);
-        call->conn->page_bytes += len;
-    }
-    return status;
-}
-
-static void drop_page(struct grpc_call *call)
-{
-    if (call->page && call->conn)
-        call->conn->page_bytes -= call->page->bytes.len;
-    call->page = net_http1_body_unref(call->page);
-}
-
-/* Sends the next piece of a page that is shared. The rest follows when the client has taken it, so
- * that a slow one holds a piece, and not a page. */
-static peg_status send_page_piece(struct grpc_call *call)
-{
-    const peg_str left = peg__str_from(peg__buf_view(&call->page->bytes), call->page_sent);
-    const size_t n = left.len < PIECE_BYTES ? left.len : (size_t)PIECE_BYTES;
-    peg_status status = grpc_stream_send_plain(&call->stream, peg__strn(left.ptr, n), NULL);
-
-    if (status)
-        return status;
-    call->page_sent += n;
-    if (n == left.len) {
-        drop_page(call);
-        return grpc_stream_end(&call->stream, NULL, NULL);
-    }
-    call->awaits_window = !grpc_stream_await_window(&call->stream);
-    return PEG_OK;
-}
-
-static peg_status send_page(struct grpc_call *call, const struct net_http1_answer *answer)
-{
-    peg_status status = send_page_head(call, answer);
-
-    if (status || call->stream.local_ended)
-        return status;
-    if (call->page)
-        return send_page_piece(call);
-    status = grpc_stream_send_plain(&call->stream, peg__buf_view(&answer->body), NULL);
-    return status ? status : grpc_stream_end(&call->stream, NULL, NULL);
-}
-
-static peg_status request_page(struct grpc_call *call)
-{
-    const struct grpc_server_options *options = &call->server_loop->server->options;
-    struct net_http1_request request;
-    struct net_http1_answer answer;
-    peg_status status = PEG_OK;
-
-    if (!make_page_request(call, &request))
-        return grpc__call_refuse_http(call, "431");
-    net_http1_answer_init(&answer);
-    options->on_http1(options->http1_user, &request, &answer);
-    if (answer.comes_later)
-        call->awaits_page = true;
-    else if (net_http1_answer_is_right(&answer))
-        status = send_page(call, &answer);
-    else
-        status = grpc__call_refuse_http(call, "500");
-    net_http1_answer_free(&answer);
-    return status;
-}
-
-static void answer_http(struct grpc_call *call, bool has_body);
-
-static void on_page_wake(struct net_http1_waiter *waiter)
-{
-    struct grpc_call *call = peg__container_of(waiter, struct grpc_call, page_waiter);
-
-    call->awaits_page = false;
-    grpc_call_ref(call);
-    answer_http(call, false);
-    grpc_call_unref(call);
-}
-
-static peg_status answer_page(struct grpc_call *call)
-{
-    call->page_waiter.wake = on_page_wake;
-    return call->page ? send_page_piece(call) : request_page(call);
-}
-
-void grpc__call_forget_page(struct grpc_call *call)
-{
-    net_http1_not_wait(&call->page_waiter);
-    call->awaits_page = false;
-    drop_page(call);
-}
-
 /* ---- headers ------------------------------------------------------------------------------- */
-
-/* True: it is no gRPC, and http_refusal is its answer. */
-static bool is_http(struct grpc_call *call)
-{
-    const struct grpc_head *head = &call->stream.head;
-
-    if (is_page(call)) {
-        call->is_page = true;
-        call->http_refusal = "413"; /* if it has a body */
-        grpc__count(&call->server_loop->counts.n_pages, 1);
-    } else if (!peg__str_is(head->method, "POST")) {
-        call->http_refusal = "405";
-    } else if (!grpc_head_is_grpc(head)) {
-        call->http_refusal = "415";
-    }
-    return call->http_refusal;
-}
-
-/* After the end of the request, or with its body; before that it may prove malformed. */
-static void answer_http(struct grpc_call *call, bool has_body)
-{
-    peg_status status;
-
-    if (call->is_finished || (call->awaits_page && !has_body))
-        return;
-    /* A page is made when the client takes it. */
-    call->awaits_window = call->is_page && !has_body && !grpc_stream_await_window(&call->stream);
-    if (call->awaits_window)
-        return;
-    status = call->is_page && !has_body ? answer_page(call)
-                                        : grpc__call_refuse_http(call, call->http_refusal);
-    if (status)
-        grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
-    else if (!has_body && (call->awaits_page || call->page))
-        return;
-    call->status = GRPC_STATUS(GRPC_UNKNOWN, "this is no gRPC request");
-    call->is_finished = true;
-}
 
 /* The method that was called before is mostly the one that is called again. */
 static const struct grpc_route *find_route(struct grpc__server_loop *server_loop, peg_str path)
@@ -286,6 +94,38 @@ static const struct grpc_route *find_route(struct grpc__server_loop *server_loop
         server_loop->last_path = peg__str(last->method->path);
     }
     return last;
+}
+
+/* A call, or a request that is no gRPC. */
+static bool is_call(const struct grpc_head *head)
+{
+    return peg__str_is(head->method, "POST") && grpc_head_is_grpc(head);
+}
+
+/* For the handlers of HTTP, or refused: at its end, since until then it may prove malformed. */
+static void begin_http(struct grpc_call *call)
+{
+    const struct grpc_head *head = &call->stream.head;
+    const bool is_post = peg__str_is(head->method, "POST");
+
+    if (is_post && find_route(call->server_loop, head->path))
+        call->http_refusal = "415";
+    else if (call->server_loop->server->options.http)
+        grpc__http_begin(call);
+    else
+        call->http_refusal = is_post ? "415" : "405";
+    if (call->http)
+        grpc_call_add_hook(call, &call->http->hook);
+}
+
+static void refuse_http(struct grpc_call *call, const char *http_status)
+{
+    if (call->is_finished)
+        return;
+    if (grpc__call_refuse_http(call, http_status))
+        grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
+    call->status = GRPC_STATUS(GRPC_UNKNOWN, "this is no gRPC request");
+    call->is_finished = true;
 }
 
 /* Refuses a call that no handler can have; true if it was. */
@@ -329,7 +169,9 @@ static void on_call_headers(struct grpc_stream *stream)
 {
     struct grpc_call *call = grpc_call_ref(call_of(stream));
 
-    if (!is_http(call) && !reject_unroutable(call)) {
+    if (!is_call(&stream->head)) {
+        begin_http(call);
+    } else if (!reject_unroutable(call)) {
         const struct grpc_method_bounds *bounds = &call->route->bounds;
 
         if (bounds->max_message_bytes)
@@ -419,8 +261,10 @@ static void on_call_message(struct grpc_stream *stream, peg_str bytes)
     if (call->is_finished)
         return; /* after the answer */
     grpc_call_ref(call);
-    if (call->http_refusal)
-        answer_http(call, true);
+    if (call->http)
+        grpc__http_body(call, bytes);
+    else if (call->http_refusal)
+        refuse_http(call, call->http_refusal);
     else if (call->method->client_streams)
         take_streamed(call, bytes);
     else
@@ -446,8 +290,10 @@ static void on_call_remote_end(struct grpc_stream *stream)
     if (call->is_finished)
         return;
     grpc_call_ref(call);
-    if (call->http_refusal) {
-        answer_http(call, false);
+    if (call->http) {
+        grpc__http_body_end(call);
+    } else if (call->http_refusal) {
+        refuse_http(call, call->http_refusal);
     } else if (call->method->client_streams) {
         if (call->route->handler.on_half_close)
             call->route->handler.on_half_close(call, call->route->user);
@@ -464,8 +310,8 @@ static void on_call_writable(struct grpc_stream *stream)
 {
     struct grpc_call *call = grpc_call_ref(call_of(stream));
 
-    if (call->awaits_window && call->is_page)
-        answer_http(call, false);
+    if (call->http)
+        grpc__http_writable(call);
     else if (call->awaits_window && !call->is_finished)
         start_handler(call);
     else if (!call->is_finished && call->handler_knows && call->route->handler.on_writable)
@@ -479,7 +325,7 @@ void grpc__call_stalled(struct grpc_call *call)
     const int64_t stall_ms = call->server_loop->server->options.stall_ms;
 
     grpc_call_ref(call);
-    if (call->is_finished || call->http_refusal || call->stream.awaits_window ||
+    if (call->is_finished || call->http || call->http_refusal || call->stream.awaits_window ||
         call->stream.out.len > 0)
         grpc_stream_reset(&call->stream, GRPC_H2_CANCEL);
     else
@@ -488,12 +334,26 @@ void grpc__call_stalled(struct grpc_call *call)
     grpc_call_unref(call);
 }
 
+/* Of headers that did not come whole. */
+static bool is_surely_http(const struct grpc_head *head)
+{
+    return head->method.ptr && (head->content_type.ptr || !peg__str_is(head->method, "POST")) &&
+           !is_call(head);
+}
+
 static void on_call_broken(struct grpc_stream *stream, const struct grpc_status *status)
 {
     struct grpc_call *call = call_of(stream);
 
-    if (call->http_refusal)
-        answer_http(call, true);
+    const struct grpc_head *head = &stream->head;
+
+    /* Before on_call_headers() it is the headers that are too large, or no memory is left. */
+    if (call->http)
+        grpc__http_body_broke(call, status);
+    else if (call->http_refusal)
+        refuse_http(call, call->http_refusal);
+    else if (!call->route && call->server_loop->server->options.http && is_surely_http(head))
+        refuse_http(call, "431");
     else
         grpc_call_finish(call, status);
 }

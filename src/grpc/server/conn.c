@@ -88,7 +88,7 @@ void grpc__conn_drop(struct grpc__conn *conn)
 {
     conn->was_dropped = true;
     if (conn->http1) {
-        net_http1_drop(conn->http1);
+        net_http_conn_drop(conn->http1);
     } else if (!conn->is_ending) {
         begin_end(conn);
         net_stream_drop(conn->stream);
@@ -107,11 +107,6 @@ void grpc__conn_lose(struct grpc__conn *conn)
 /* What was written still goes out. */
 void grpc__conn_close(struct grpc__conn *conn)
 {
-    if (conn->http1) {
-        net_http1_close(conn->http1);
-        free_conn(conn);
-        return;
-    }
     begin_end(conn);
     net_stream_close(conn->stream);
     end_calls(conn);
@@ -383,16 +378,14 @@ static peg_status start_session(struct grpc__conn *conn)
     return PEG_OK;
 }
 
-static void on_http1_request(void *user, const struct net_http1_request *request,
-                             struct net_http1_answer *answer)
+static void on_http1_memory(void *user)
 {
-    struct grpc__conn *conn = user;
-    const struct grpc_server_options *options = grpc__conn_options(conn);
+    grpc__conn_count(user);
+}
 
-    options->on_http1(options->http1_user, request, answer);
-    /* What is shared counts for each: an older one may be kept by it alone. */
-    conn->page_bytes = answer->shared ? answer->shared->bytes.len : answer->body.capacity;
-    grpc__conn_count(conn);
+static void on_http1_authenticate(void *user, peg_str principal)
+{
+    grpc__conn_authenticate(user, principal);
 }
 
 static void on_http1_end(void *user)
@@ -403,8 +396,9 @@ static void on_http1_end(void *user)
     free_conn(conn);
 }
 
-static const struct net_http1_events http1_events = {
-    .on_request = on_http1_request,
+static const struct net_http_conn_events http1_events = {
+    .on_memory = on_http1_memory,
+    .on_authenticate = on_http1_authenticate,
     .on_end = on_http1_end,
 };
 
@@ -414,9 +408,6 @@ static void forget_times(struct grpc__conn *conn)
     net_loop_disarm(conn->server_loop->loop, &conn->timer);
     net_loop_dequeue(conn->server_loop->loop, &conn->job);
     conn->is_due = false;
-    /* on_http1 checks its clients. */
-    grpc__conn_end_count(conn);
-    conn->quota = &conn->server_loop->server->held;
 }
 
 /* Everything that came so far goes to HTTP/1.1, if it is served here. */
@@ -424,7 +415,7 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
 {
     uint8_t *first = net_loop_scratch(conn->server_loop->loop);
 
-    if (!grpc__conn_options(conn)->on_http1) {
+    if (!grpc__conn_options(conn)->http) {
         net_stream_write(conn->stream, (const uint8_t *)no_http1, sizeof(no_http1) - 1, NULL);
         conn->is_refused = true;
         grpc__conn_close(conn);
@@ -438,8 +429,8 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
     memcpy(first, conn->first, conn->n_first);
     memcpy(first + conn->n_first, bytes, len);
     forget_times(conn);
-    if (net_http1_serve(conn->stream, &http1_events, conn, first, conn->n_first + len,
-                        &conn->http1))
+    if (net_http_conn_new(grpc__conn_options(conn)->http, conn->stream, &http1_events, conn, first,
+                          conn->n_first + len, &conn->http1))
         free_conn(conn);
 }
 

@@ -24,6 +24,7 @@
  *   times.c        its timers: pings, and when it has to go
  *   quota.c        its memory, and eviction when all hold too much
  *   call_start.c   headers to handler
+ *   http.c         what is no gRPC, to the handlers of HTTP
  *   call.c         what a handler does with a call, and its end
  *   call_send.c    the headers, messages and trailers that go out
  *   server_loop.c  ended calls, to be used again
@@ -109,7 +110,7 @@ struct grpc__conn {
     struct grpc__server_loop *server_loop;
     struct net_stream *stream;
     struct grpc_session *session; /* HTTP/2 */
-    struct net_http1 *http1;      /* or HTTP/1.1; neither: the first bytes have not come */
+    struct net_http_conn *http1;  /* or HTTP/1.1; neither: the first bytes have not come */
     uint8_t first[4];
     size_t n_first;
     struct net_later flush;
@@ -127,7 +128,6 @@ struct grpc__conn {
     int64_t sweep_ns;         /* when its calls are checked for progress */
     struct peg__quota *quota; /* that it is counted in: the server's */
     size_t counted;           /* what it holds, as far as it is counted */
-    size_t page_bytes;        /* of the last answer of HTTP/1.1, or of shared ones of HTTP/2 */
     size_t max_read;          /* bytes that it reads in a job */
     size_t piece;             /* of them, between two readings of the clock */
     struct grpc_call *calls;  /* that have not ended */
@@ -162,6 +162,15 @@ struct grpc__value {
     struct grpc__value *next;
 };
 
+/* A request of HTTP that is no gRPC, in the arena of its call. */
+struct grpc__http {
+    struct net_http_request request; /* first */
+    struct grpc_call *call;
+    struct grpc_end_hook hook;
+    struct net_later resume;
+    size_t kept; /* of its body, as the stream counts it */
+};
+
 /* One call. Its loop keeps it for the next one when the last reference is gone; a reference may
  * outlive the loop. */
 struct grpc_call {
@@ -180,18 +189,15 @@ struct grpc_call {
     unsigned n_refs;
     size_t n_interceptors; /* that were started */
     bool handler_knows;
-    const char
-        *http_refusal; /* a status of HTTP: it is no call, and ends with it if it is no page */
-    bool is_page;
-    bool awaits_window; /* its request is handed over, or the page made, when the client takes it */
-    bool awaits_page;   /* options.on_http1 is asked again when it is woken */
-    struct net_http1_waiter page_waiter;
-    struct net_http1_body *page; /* NULL, or what is sent in pieces, */
-    size_t page_sent;            /* and so much of it was */
-    bool was_waiting;            /* waiting for its client, when it was last checked */
-    uint32_t n_steps;            /* of its stream, then */
-    bool has_request;            /* its handler has the only message */
-    bool is_finished;            /* its status is decided */
+    const char *http_refusal; /* a status of HTTP: it is no call, and ends with it */
+    bool is_page;             /* no gRPC, for the handlers of HTTP */
+    struct grpc__http *http;  /* arena; NULL: it is none, or was refused */
+    struct net_later resume;  /* of a page */
+    bool awaits_window;       /* its request is handed over when the client takes the answer */
+    bool was_waiting;         /* waiting for its client, when it was last checked */
+    uint32_t n_steps;         /* of its stream, then */
+    bool has_request;         /* its handler has the only message */
+    bool is_finished;         /* its status is decided */
     bool has_ended;
     const void *message; /* of a client that does not stream */
     struct grpc_metadata headers;
@@ -254,13 +260,22 @@ void grpc__conn_note_call_end(struct grpc__conn *conn);
 void grpc__call_stalled(struct grpc_call *call);
 extern const struct grpc_stream_events grpc__call_events;
 struct grpc_stream *grpc__call_begin(struct grpc__conn *conn);
-/* Of a page: the call ends, and is not woken any more. */
-void grpc__call_forget_page(struct grpc_call *call);
+
+/* http.c: requests that are no gRPC, on HTTP/2 */
+/* Its headers are whole; the rest while call->http is set, whose hook the caller adds. */
+void grpc__http_begin(struct grpc_call *call);
+void grpc__http_body(struct grpc_call *call, peg_str bytes);
+void grpc__http_body_end(struct grpc_call *call);
+void grpc__http_body_broke(struct grpc_call *call, const struct grpc_status *status);
+void grpc__http_writable(struct grpc_call *call);
 
 /* call.c */
 void grpc__call_ended(struct grpc_call *call, uint32_t h2_error);
 /* Its connection goes. */
 void grpc__call_lost(struct grpc_call *call);
+/* For the transport of http.c. */
+void grpc__call_ref_http(struct net_http_request *request);
+void grpc__call_unref_http(struct net_http_request *request);
 
 /* call_send.c: PEG_OK, or it could not be sent. */
 peg_status grpc__call_send_headers(struct grpc_call *call, peg_error *reterr);

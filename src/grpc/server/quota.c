@@ -198,7 +198,7 @@ void grpc__server_loop_evict(struct net_message *message)
 
 static size_t conn_memory(const struct grpc__conn *conn)
 {
-    return net_stream_queued(conn->stream) + conn->page_bytes +
+    return net_stream_queued(conn->stream) + (conn->http1 ? net_http_conn_memory(conn->http1) : 0) +
            (conn->session ? grpc_session_memory(conn->session) : 0);
 }
 

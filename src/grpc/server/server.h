@@ -7,7 +7,7 @@
 #include "base/blob.h"
 #include "grpc/http2/http2.h"
 #include "grpc/message.h"
-#include "net/http1/http1.h"
+#include "net/http/http.h"
 #include "net/listener.h"
 #include "net/loop/loop.h"
 #include "pegboard/common.h"
@@ -159,8 +159,8 @@ void grpc_call_remove_hook(struct grpc_end_hook *hook);
  *   grpc_server_drain(server, 10000);
  *   server = grpc_server_free(server);
  *
- * HTTP/1.1 on the same port goes to options.on_http1, if there is one, and so do GET and HEAD of
- * HTTP/2.
+ * HTTP/1.1 on the same port goes to options.http, if there is one, and so do requests of HTTP/2
+ * that are not gRPC.
  */
 
 struct grpc_server;
@@ -197,10 +197,9 @@ struct grpc_server_options {
      * change the code. On the loop of the call, whose method may be NULL. May be NULL. */
     void (*describe)(struct grpc_call *call, struct grpc_status *status);
 
-    /* On the loop of the connection. NULL: HTTP/1.1 is refused, and GET and HEAD of HTTP/2. */
-    void (*on_http1)(void *user, const struct net_http1_request *request,
-                     struct net_http1_answer *answer);
-    void *http1_user;
+    /* For requests that are no gRPC, of HTTP/1.1 and HTTP/2; it outlives the server. NULL: they are
+     * refused. */
+    struct net_http_server *http;
 };
 
 /* `loops` outlives the server. Any thread. */
@@ -243,7 +242,7 @@ bool grpc_server_drain(struct grpc_server *server, int64_t drain_ms);
 struct grpc_server_counts {
     uint64_t n_connections; /* open now */
     uint64_t n_calls;       /* running now */
-    uint64_t n_started;     /* calls since the start; pages are none */
+    uint64_t n_started;     /* calls since the start; other requests of HTTP are none */
     uint64_t n_ended;
     uint64_t n_refused_connections; /* ended because of what they sent */
     uint64_t n_evicted_connections; /* ended because they held most when all held too much */

@@ -72,6 +72,10 @@ void grpc__conn_leave(struct grpc__conn *conn, int64_t grace_ms)
 {
     if (conn->has_goaway || conn->is_ending)
         return;
+    if (conn->http1) {
+        net_http_conn_leave(conn->http1);
+        return;
+    }
     if (!conn->session) {
         grpc__conn_close(conn);
         return;
