@@ -430,7 +430,7 @@ LIMITS = {"modules/net.md": ("NET_", "TLS_"), "modules/grpc.md": ("GRPC_",), "re
 
 
 def limits_of_the_source():
-    text = read(os.path.join(ROOT, "src", "base", "limits.h"))
+    text = "".join(read(path) for path in glob.glob(os.path.join(ROOT, "src", "base", "limits*.h")))
     found = re.findall(r"^    PEG_LIMIT_(\w+) = ([\d *<]+),", text, re.M)
     return {name: eval(value) for name, value in found}  # numbers, shifts and products
 
