@@ -146,7 +146,7 @@ extern void (*calls_on_step)(enum calls_state from, int event, enum calls_state 
     X(WRITING, "writing")                         /* writes its result */                          \
     X(WRITING_PLACEHOLDER, "writing placeholder") /* no room for the result: writes a small one */ \
     X(NOTIFYING, "notifying")                     /* reads which loops wait for its result */      \
-    X(OVER, "over")
+    X(OVER, "over")                               /* nothing is left to do here */
 
 #define CALLS_ASSIGNMENT_TRANSITIONS(X)                                                            \
     X(QUEUED, CLAIMING)                                                                            \

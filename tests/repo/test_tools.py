@@ -27,6 +27,7 @@ def load(tool):
 
 
 behaviours = load("check-behaviours")
+draw_states = load("draw-states")
 layers = load("check-layers")
 words = load("check-words")
 run_tests = load("run-tests")
@@ -179,6 +180,66 @@ def test_words_refuse_a_damaged_table():
             assert "words.tsv:" in str(error)
         else:
             raise AssertionError("the table was accepted")
+
+
+# ---- draw-states ------------------------------------------------------------------
+
+def check_drawing(change=None, page=None):
+    """What draw-states --check says about this tree's drawing when its table, or the page, is another."""
+    with tempfile.TemporaryDirectory() as root:
+        for path in (draw_states.SOURCE, draw_states.PAGE):
+            (Path(root) / path).parent.mkdir(parents=True)
+            (Path(root) / path).write_text((ROOT / path).read_text())
+        if change:
+            source = Path(root) / draw_states.SOURCE
+            changed = change(source.read_text())
+            assert changed != source.read_text(), "the change changes nothing"
+            source.write_text(changed)
+        if page:
+            (Path(root) / draw_states.PAGE).write_text(page)
+        done = subprocess.run([sys.executable, str(ROOT / "tools" / "draw-states"), "--check", root], check=False, text=True, capture_output=True)
+        return done.returncode, done.stdout
+
+
+def without_line(part):
+    return lambda text: "".join(line for line in text.splitlines(True) if part not in line)
+
+
+def test_the_walk_of_a_call_shows_the_states_of_the_code():
+    assert check_drawing() == (0, "")
+
+
+def test_the_drawing_refuses_a_transition_that_the_page_lacks():
+    status, said = check_drawing(lambda text: text.replace("    X(GRACE, GIVING_UP)", "    X(GRACE, SENT)  \\\n    X(GRACE, GIVING_UP)"))
+    assert status == 1 and "+    grace --> sent" in said and "run tools/draw-states" in said, said
+
+
+def test_the_drawing_refuses_a_transition_that_the_code_lacks():
+    status, said = check_drawing(without_line("X(RUNNING, REPORTED)"))
+    assert status == 1 and "-    running --> reported" in said, said
+
+
+def test_the_drawing_refuses_another_meaning():
+    status, said = check_drawing(lambda text: text.replace("/* asks for a provider */", "/* asks for a person */"))
+    assert status == 1 and "asks for a person" in said, said
+
+
+def test_the_drawing_refuses_a_table_that_cannot_be_true():
+    for change, words in (
+            (lambda text: text.replace("X(QUEUED, CLAIMING)", "X(QUEUED, CLAIMED)"), "expected two states"),
+            (lambda text: text.replace("X(QUEUED, OVER)", "X(QUEUED, CLAIMING)"), "in a new pair"),
+            (lambda text: text.replace(" /* asks for a provider */", ""), "its meaning"),
+            (without_line("    X(RETURNING, OVER)"), "nothing leaves RETURNING"),
+            (lambda text: text.replace("X(QUEUED, OVER)", "X(OVER, QUEUED)"), "OVER is left"),
+            (lambda text: text.replace("CALLS_ASSIGNMENT_TRANSITIONS(X) ", "TRANSITIONS(X) "), "is not there")):
+        status, said = check_drawing(change)
+        assert status == 1 and words in said, (words, said)
+
+
+def test_the_drawing_refuses_a_page_without_its_markers():
+    page = (ROOT / draw_states.PAGE).read_text()
+    status, said = check_drawing(page=page.replace("<!-- end: assignment table -->", ""))
+    assert status == 1 and "<!-- end: assignment table -->" in said, said
 
 
 # ---- run-tests --------------------------------------------------------------------
