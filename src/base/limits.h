@@ -491,14 +491,14 @@ enum {
     PEG_LIMIT_GATEWAY_CALL_MS = 30000,
     /* And at most: a day. */
     PEG_LIMIT_GATEWAY_MAX_CALL_MS = 24 * 60 * 60 * 1000,
-    /* Leases of providers and desks, renewed each third: the time a provider has to come back. */
+    /* Leases of providers and loops, renewed each third: the time a provider has to come back. */
     PEG_LIMIT_GATEWAY_LEASE_MS = 10000,
     /* A canceled call that runs may end by itself for so long. */
     PEG_LIMIT_GATEWAY_GRACE_MS = 5000,
     /* A call with an identity whose caller lost its connection runs on for so long, for it to be
      * asked for again. */
     PEG_LIMIT_GATEWAY_REATTACH_MS = 10000,
-    /* The terminal of a call with an identity is kept after its deadline, for those who ask again.
+    /* The outcome of a call with an identity is kept after its deadline, for those who ask again.
      */
     PEG_LIMIT_GATEWAY_KEEP_MS = 5 * 60 * 1000,
     /* Calls that one loop drives at once: some 1 KiB each, and their payloads. */
@@ -512,24 +512,24 @@ enum {
     PEG_LIMIT_GATEWAY_QUEUE_BYTES = 64 << 20,
     /* Times that one call may be sent to somebody else. */
     PEG_LIMIT_GATEWAY_ATTEMPTS = 8,
-    /* Letters that outlive their call: so many calls of a loop are remembered for so long, for the
+    /* Messages that outlive their call: so many calls of a loop are remembered for so long, for the
      * answers. Registers of others stay until their time is over. */
     PEG_LIMIT_GATEWAY_OUTSTANDING = 10000,
     PEG_LIMIT_GATEWAY_OUTSTANDING_MS = 60000,
     /* The heap in use is measured once in so long: that takes milliseconds. */
     PEG_LIMIT_GATEWAY_HEAP_MS = 10000,
-    /* Loops whose callers have joined one call and hear what its tool says meanwhile. */
+    /* Loops with followers of one call that get what its tool outputs meanwhile. */
     PEG_LIMIT_GATEWAY_LISTENERS = 64,
     /* Providers of one loop. */
     PEG_LIMIT_GATEWAY_PROVIDERS = 10000,
     /* Calls that a provider says it is running when it comes back, and calls at once. */
     PEG_LIMIT_GATEWAY_CREDITS = 10000,
     /* Calls that the providers of one loop have or say that they have: those that a loop drives,
-     * and as many whose drivers are elsewhere. */
+     * and as many whose coordinators are elsewhere. */
     PEG_LIMIT_GATEWAY_ASSIGNMENTS = 200000,
-    /* A call that a provider has listed, and that neither registers nor a driver know of, is
-     * forgotten after so long: drivers ask each 5 s, and one that was halted for longer finds its
-     * node's lease gone. */
+    /* A call that a provider has listed, and that neither registers nor a coordinator know of, is
+     * forgotten after so long: coordinators ask each 5 s, and one that was halted for longer finds
+     * its node's lease gone. */
     PEG_LIMIT_GATEWAY_REPORTED_MS = 60 * 1000,
     /* Payloads above are parsed and checked by workers: some 10 us of a loop's time. */
     PEG_LIMIT_GATEWAY_INLINE_BYTES = 8 << 10,

@@ -69,14 +69,14 @@ struct calls_loop {
     bool is_closed;   /* has drained: nobody would end the stream of a provider that came now */
     int64_t drain_ends_ns;
     /* what may be pending */
-    struct calls_table by_id; /* coordinated here, or joined: several may have one id */
+    struct calls_table by_id; /* coordinated or followed here: several may have one id */
     struct calls_call *first_call;
     struct calls_quotas quotas;      /* of these and the following: quota.c */
     struct calls_table outstanding;  /* calls that were here: see outstanding.c */
     struct calls_table assignments;  /* at providers of this loop, by id and attempt */
     struct calls_table incarnations; /* of the providers below */
     struct calls_provider *providers;
-    size_t n_unknown; /* assignments that nobody knows of: see reported.c */
+    size_t n_unknown; /* assignments that nobody knows of: see reattach.c */
     struct calls_emission *emits;
     uint64_t n_emits;         /* so far */
     struct net_timer renewal; /* of leases */
@@ -128,8 +128,8 @@ struct calls_request {
     peg_str run_id;
     peg_str tool_call_id;
     peg_str key;
-    /* It was asked for before, of registers that may have been others: it is joined, or started if
-     * the tool may be started twice, or its outcome is unknown. */
+    /* It was asked for before, of registers that may have been others: it is followed, or started
+     * if the tool may be started twice, or its outcome is unknown. */
     bool may_have_run;
     int64_t timeout_ms;  /* gw_check_timeout() takes it; 0: the tool's, or the loop's */
     int64_t deadline_ns; /* of bus_now_ns(); the caller gives up then. NET_NEVER: not by itself */
@@ -145,8 +145,8 @@ void calls_epoch(const struct calls_loop *calls, char ret_text[CALLS_EPOCH_TEXT]
 
 struct calls_caller;
 struct calls_caller_events {
-    /* The call has been admitted, or joined (`is_follower`): its id and its deadline are known. The
-     * caller may detach now, but not be dropped. May be NULL. */
+    /* The call has been admitted, or is followed (`is_follower`): its id and its deadline are
+     * known. The caller may detach now, but not be dropped. May be NULL. */
     void (*on_admitted)(struct calls_caller *caller, const struct bus_id *id, int64_t deadline_ms,
                         bool is_follower);
     /* A packed pegboard.v1.Output. May be NULL. */

@@ -4,9 +4,9 @@
 
 /*
  * One call at the node of its callers, as a machine: an event goes in, actions come out. It calls
- * neither the bus nor a timer nor a caller; call.c executes its actions and feeds it what comes of
- * them. The same machine coordinates a call and follows one that another node coordinates, because
- * each may become the other.
+ * neither the bus nor a timer nor a caller; run_call.c executes its actions and feeds it what comes
+ * of them. The same machine coordinates a call and follows one that another node coordinates,
+ * because each may become the other.
  *
  * At most one request to the bus is pending for a machine: the one of its state, or of its recheck.
  * A new request replaces it.
