@@ -74,7 +74,8 @@ typedef struct peg_gateway_config {
 #define PEG_GATEWAY_CONFIG_INIT .size = sizeof(peg_gateway_config)
 
 /* Opens what it needs and listens nowhere. PEG_EINVAL (E_GATEWAY_CONFIG, `where` names the field),
- * PEG_EUNSUPPORTED (E_NO_REDIS): this build knows no Redis; PEG_EIO; what the store fails with. */
+ * PEG_EPARSE (E_REDIS_URL); PEG_EIO and others (E_REDIS_...): this Redis cannot be used, and why;
+ * what the store fails with. */
 PEG_API PEG_MUST_USE peg_status peg_gateway_new(const peg_gateway_config *config,
                                                 peg_gateway **ret_gateway, peg_error *reterr);
 /* Not while it runs. */

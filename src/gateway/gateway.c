@@ -20,6 +20,7 @@
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "bus/bus.h"
+#include "bus/redis/redis.h"
 #include "calls/provider_side.h"
 #include "gateway/access/access.h"
 #include "gateway/node.h"
@@ -43,6 +44,7 @@ struct peg_gateway {
     struct gw_node node;
     struct gw_loop_state *states;
     struct bus_local_hub *hub;
+    struct bus_redis_hub *redis; /* instead of it, in a cluster */
     peg_store store;
     size_t max_connections;
     bool insecure;
@@ -107,14 +109,19 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
     return PEG_OK;
 }
 
+static bool has_redis(const peg_gateway_config *config)
+{
+    return config->redis && config->redis[0];
+}
+
 static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
 {
-    /* A password alone is a cluster that is half configured. */
-    if ((config->redis && config->redis[0]) ||
-        (config->redis_password && config->redis_password[0]))
-        return peg__fail(reterr, PEG_EUNSUPPORTED, "E_NO_REDIS",
-                         "this build of pegboard serves one node: leave out redis (REDIS_URL) and "
-                         "redis_password (REDIS_PASSWORD) to run on its own, embedded store");
+    if (config->redis_password && config->redis_password[0] && !has_redis(config))
+        return reject_config(reterr, "redis_password", "it needs redis, which says whose it is");
+    if (has_redis(config) && config->store && strcmp(config->store->kind, "sqlite") == 0)
+        return reject_config(reterr, "store",
+                             "SQLite is for one node: in a cluster leave it out, and toolsets are "
+                             "kept in memory and on Redis");
     /* In a cluster it is part of keys. */
     if (config->name && wire_check_name(peg__str(config->name), "name", NULL))
         return reject_config(reterr, "name",
@@ -151,7 +158,7 @@ static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *conf
     struct gw_node *node = &gateway->node;
 
     snprintf(node->name, sizeof(node->name), "%s", config->name ? config->name : "registry");
-    node->bus_kind = "local";
+    node->bus_kind = has_redis(config) ? "redis" : "local";
     node->store_kind = gateway->store.kind;
     node->started_ms = peg_clock_now_ms(peg_clock_system());
     node->ping_interval_ms =
@@ -208,6 +215,7 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
     struct gw_loop_state state = {
         .node = node,
         .hub = gateway->hub,
+        .redis = gateway->redis,
         .options =
             {
                 .call_timeout_ms = config->call_timeout_ms,
@@ -227,7 +235,10 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
     };
     peg_status status = PEG_OK;
 
-    if (!peg__random(state.options.secret, sizeof(state.options.secret)))
+    _Static_assert(sizeof(state.options.secret) == BUS_REDIS_SECRET_BYTES, "all of it");
+    if (gateway->redis)
+        bus_redis_hub_secret(gateway->redis, state.options.secret);
+    else if (!peg__random(state.options.secret, sizeof(state.options.secret)))
         return peg__fail(reterr, PEG_EIO, "E_GATEWAY", "the system has no randomness for a secret");
     for (; node->n_loops < net_loops_len(node->loops) && !status; node->n_loops++) {
         gateway->states[node->n_loops] = state;
@@ -369,6 +380,25 @@ static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *co
     return status;
 }
 
+/* A Redis that cannot be used is an error now, not when the first call comes. */
+static peg_status open_bus(peg_gateway *gateway, const peg_gateway_config *config,
+                           peg_error *reterr)
+{
+    struct gw_node *node = &gateway->node;
+    const struct bus_redis_options redis = {
+        .url = config->redis,
+        .password = config->redis_password,
+        .name = node->name,
+        .node = node->id,
+    };
+    peg_status status;
+
+    if (!has_redis(config))
+        return bus_local_hub_new(node->id, &gateway->hub, reterr);
+    status = bus_redis_hub_new(&redis, &gateway->redis, reterr);
+    return status ? status : bus_redis_hub_check(gateway->redis, reterr);
+}
+
 static peg_status build_gateway(peg_gateway *gateway, const peg_gateway_config *config,
                                 peg_error *reterr)
 {
@@ -384,7 +414,7 @@ static peg_status build_gateway(peg_gateway *gateway, const peg_gateway_config *
     if (!status)
         status = gw_metrics_page_new(node, &node->metrics_page, reterr);
     if (!status)
-        status = bus_local_hub_new(node->id, &gateway->hub, reterr);
+        status = open_bus(gateway, config, reterr);
     if (!status)
         status = make_loop_states(gateway, config, reterr);
     if (!status)
@@ -472,6 +502,7 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     gw_auth_free(node->auth);
     node->loops = net_loops_free(node->loops);
     bus_local_hub_free(gateway->hub);
+    bus_redis_hub_free(gateway->redis);
     gw_metrics_page_free(node->metrics_page);
     gw_metrics_free(node->metrics);
     if (gateway->takes_log && node->log)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "bus/bus.h"
+#include "bus/redis/redis.h"
 #include "gateway/node.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
@@ -58,7 +59,8 @@ static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reter
     struct gw_node *node = state->node;
     const unsigned i = state->number;
     struct net_loop *loop = net_loops_at(node->loops, i);
-    peg_status status = bus_local_new(state->hub, loop, i, &state->bus, reterr);
+    peg_status status = state->redis ? bus_redis_new(state->redis, loop, i, &state->bus, reterr)
+                                     : bus_local_new(state->hub, loop, i, &state->bus, reterr);
 
     if (!status)
         status = gw_presence_new(state->bus, &state->health, on_presence, state,

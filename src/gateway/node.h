@@ -13,6 +13,7 @@
 #include "net/loop/loop.h"
 
 struct bus_local_hub;
+struct bus_redis_hub;
 struct gw_auth;
 struct gw_event_log;
 struct gw_metrics_page;
@@ -62,6 +63,7 @@ struct gw_loop_state {
     struct gw_node *node;
     unsigned number;
     struct bus_local_hub *hub;
+    struct bus_redis_hub *redis; /* instead of it, in a cluster */
     struct calls_options options;
     struct gw_presence_options health;
     struct bus *bus;

@@ -73,9 +73,9 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
         w.pegboard("serve", "--addr", "127.0.0.1:0", "--data-dir", w.path("data")).exits(2) \
             .complains("is in use by process", str(serving.process.pid), "E_STORE_LOCKED")
         w.pegboard("serve", "--store", "memory", "--addr", w.at).exits(2).complains("pegboard: ")
-    for variable in ("REDIS_URL", "REDIS_PASSWORD"):
-        w.pegboard("serve", *data, env={variable: "localhost:6379"}).exits(2).complains(
-            "leave out --redis, and unset REDIS_URL and REDIS_PASSWORD (E_NO_REDIS)")
+    w.pegboard("serve", "--addr", "127.0.0.1:0", env={"REDIS_URL": "unix://" + w.path("no.sock")}).exits(2).complains(
+        "there is no connection to Redis: check its address and that it runs", "E_REDIS_CONNECT")
+    w.pegboard("serve", *data, env={"REDIS_PASSWORD": "x"}).exits(2).complains("redis_password: it needs redis")
     w.pegboard("serve", *data, env={"MONGO_URL": "mongodb://localhost"}).exits(2) \
         .complains("MONGO_URL is set", "--store sqlite")
     w.pegboard("serve", "--store", "memory", "--addr", ":0", env={"MONGO_URL": "x"}).exits(2) \

@@ -136,9 +136,10 @@ def what_a_gateway_prints_to_be_typed_works_with_its_tokens_and_certificates(w):
 
 
 @scenario
-def a_redis_is_left_out_by_the_option_that_named_it(w):
-    w.pegboard("serve", "--store", "memory", "--addr", "127.0.0.1:0", "--redis", "redis://x").exits(2).complains(
-        "leave out --redis, and unset REDIS_URL")
+def a_cluster_keeps_its_toolsets_on_redis(w):
+    w.pegboard("serve", "--store", "sqlite", "--addr", "127.0.0.1:0", "--redis", "redis://x").exits(2).complains(
+        "--store sqlite is for one node", "--redis or REDIS_URL")
+    w.pegboard("serve", "--addr", "127.0.0.1:0", "--redis", "http://x").exits(2).complains("E_REDIS_URL")
 
 
 @scenario

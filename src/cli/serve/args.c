@@ -97,7 +97,9 @@ const struct cli_option serve_option_table[] = {
     {0, 0, "insecure", NULL, "listen beyond this machine without authentication", .kind = CLI_FLAG,
      .at = offsetof(struct serve_options, config.insecure)},
     SERVE_STRING("admin-addr", "ADDR", config.admin_addr, "/metrics and /healthz there, too"),
-    SERVE_STRING("redis", "URL", config.redis, "the Redis of a cluster; not in this version"),
+    SERVE_STRING("redis", "URL", config.redis,
+                 "the Redis of a cluster: host:port, redis://, rediss:// or\nunix://; nodes of one "
+                 "name on one Redis are one registry"),
     SERVE_STRING("log-file", "FILE", config.log_file,
                  "instead of standard error; SIGHUP opens it again"),
     {OPT_LOG_LEVEL, 0, "log-level", "LEVEL", "info (default), warn or error", .kind = CLI_OWN},
@@ -203,6 +205,9 @@ static int check_together(const struct cli_command *command, const struct serve_
         return cli_bad_use(command,
                            "MONGO_URL is set, but this build of pegboard keeps toolsets in "
                            "SQLite or in memory: unset it, or use --store sqlite");
+    if (config->redis && o->has_store && !o->is_memory)
+        return cli_bad_use(command, "--store sqlite is for one node: with --redis or REDIS_URL "
+                                    "leave it out, and toolsets are kept on Redis");
     if (!config->tls_cert != !config->tls_key)
         return cli_bad_use(command, "--tls-cert and --tls-key are needed together");
     if (config->tls_client_ca && !config->tls_cert)
@@ -219,15 +224,8 @@ bool serve_read(struct cli_args *args, struct serve_options *o)
     if (!read_environment(args, o) || !cli_read(args, o, take_serve_option))
         return false;
     args->exit = check_together(args->command, o);
+    o->is_memory |= o->config.redis != NULL;
     return args->exit == CLI_OK;
-}
-
-void serve_explain(peg_error *error)
-{
-    if (strcmp(error->code, "E_NO_REDIS") == 0)
-        peg__fail(error, error->status, error->code,
-                  "this build of pegboard serves one node, with a store of its own: leave out "
-                  "--redis, and unset REDIS_URL and REDIS_PASSWORD");
 }
 
 /* ---- the folder ---- */

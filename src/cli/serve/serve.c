@@ -102,8 +102,10 @@ static void print_greeting(const struct serve_options *o, const peg_gateway *gat
            "  pegboard provide FILE --registry %s%s\n"
            "  pegboard call TOOLSET TOOL key=value --registry %s%s\n",
            peg_version(), is_named ? "" : "the sockets of ", listens,
-           o->is_memory ? "memory, until it is stopped" : o->path, address, more, address, more,
-           address, more);
+           o->config.redis ? "memory, and on Redis"
+           : o->is_memory  ? "memory, until it is stopped"
+                           : o->path,
+           address, more, address, more, address, more);
     if (o->config.token_file)
         printf("\n`pegboard token new --token-file %s NAME` makes a token: put it into FILE\n",
                o->config.token_file);
@@ -169,7 +171,6 @@ static int run_serve(const struct cli_command *self, int argc, char **argv)
     peg_gateway_free(signals.gateway);
     if (!status)
         return CLI_OK;
-    serve_explain(&error);
     remote_complain_local(NULL, &error);
     return status == PEG_ETIMEOUT ? CLI_NO : CLI_UNUSABLE;
 }

@@ -24,8 +24,6 @@ extern const struct cli_option serve_option_table[];
 /* Options, and variables of the environment where these are missing. False: exit with args->exit.
  */
 bool serve_read(struct cli_args *args, struct serve_options *o);
-/* Rewrites an error about the gateway's configuration in terms of our options. */
-void serve_explain(peg_error *error);
 /* The folder of the store, made if it is not there (0700), and o->path. */
 peg_status serve_make_data_dir(struct serve_options *o, peg_error *reterr);
 
