@@ -48,10 +48,17 @@ static void on_snapshot(void *user, struct gw_snapshot *snapshot)
 
 const struct gw_catalog_events gw_loop_state_events = {.on_snapshot = on_snapshot};
 
+/* Providers first: calls that lose theirs look for another one. */
+static void on_node_lost(void *user, struct bus_address address)
+{
+    gw_presence_on_node_lost(gw_router_of((struct calls_loop *)user)->presence, address);
+    calls_on_node_lost(user, address);
+}
+
 static const struct bus_events calls_bus_events = {
     .on_message = calls_on_message,
     .on_reset = calls_on_reset,
-    .on_node_lost = calls_on_node_lost,
+    .on_node_lost = on_node_lost,
 };
 
 static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reterr)

@@ -268,6 +268,9 @@ bool gw_provider_is_well(const struct gw_presence *presence, const struct gw_pro
  * (staleness_threshold=40s, last_pong=<RFC 3339|missing>, age=12.5s)`. */
 void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text);
 
+/* The loop with that address is gone, and the streams of its providers with it. */
+void gw_presence_on_node_lost(struct gw_presence *presence, struct bus_address address);
+
 /* The quota_key's side: writes an entry of this loop, changes it, removes it. What the bus could
  * not write is written again later, and after a reset. An entry that another loop has written
  * meanwhile is theirs, and is neither changed nor removed: the provider has moved there.

@@ -265,6 +265,26 @@ static void check_stale(struct net_timer *timer)
     arm_stale_check(presence);
 }
 
+/* Its providers are not well, and check_stale() removes them; if the node was only held up, it writes
+ * them again. */
+void gw_presence_on_node_lost(struct gw_presence *presence, struct bus_address address)
+{
+    const int64_t now_ms = bus_now_ms(presence->bus);
+
+    PEG__MAP_EACH(&presence->toolsets, item)
+    {
+        struct presence_toolset *toolset = item->value;
+
+        for (size_t i = 0; i < toolset->n; i++)
+            if (bus_address_equal(toolset->entries[i].address, address))
+                toolset->entries[i].last_pong_ms = 0;
+        if (state_of(presence, toolset, now_ms) != toolset->reported)
+            note_change(presence, toolset);
+    }
+    presence_notify(presence);
+    arm_stale_check(presence);
+}
+
 /* ---- the replica ---- */
 
 static peg_status add_toolset(struct gw_presence *presence, peg_str name,
