@@ -383,6 +383,26 @@ TEST(what_a_dead_node_left_is_removed_after_a_while)
     world_stop();
 }
 
+/* Not after missed pings: calls fail at once, or go to another provider. */
+TEST(providers_of_a_lost_node_are_unhealthy_at_once_and_are_removed)
+{
+    world_start();
+    put(1, "incarnation-1");
+    CHECK_INT(state(0), GW_HEALTHY);
+
+    gw_presence_on_node_lost(w.presences[0], (struct bus_address){.node = 0xB, .loop = 1});
+    CHECK_INT(state(0), GW_HEALTHY);
+    gw_presence_on_node_lost(w.presences[0], w.buses[1].bus.self);
+    CHECK_INT(state(0), GW_UNHEALTHY);
+    CHECK_INT(w.n_changes, 2);
+    fake_run(&w.hub, 5000);
+    CHECK_INT(gw_presence_health(w.presences[0], weather).n_providers, 0);
+    gw_presence_pong(w.presences[1], weather, "incarnation-1"); /* it was only held up */
+    fake_run(&w.hub, 5000);
+    CHECK_INT(state(0), GW_HEALTHY);
+    world_stop();
+}
+
 TEST(a_loop_without_providers_sets_no_timer)
 {
     world_start();
