@@ -109,16 +109,11 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
     return PEG_OK;
 }
 
-static bool has_redis(const peg_gateway_config *config)
-{
-    return config->redis && config->redis[0];
-}
-
 static peg_status check_config(const peg_gateway_config *config, peg_error *reterr)
 {
-    if (config->redis_password && config->redis_password[0] && !has_redis(config))
+    if (config->redis_password && config->redis_password[0] && !gw_has_redis(config))
         return reject_config(reterr, "redis_password", "it needs redis, which says whose it is");
-    if (has_redis(config) && config->store && strcmp(config->store->kind, "sqlite") == 0)
+    if (gw_has_redis(config) && config->store && strcmp(config->store->kind, "sqlite") == 0)
         return reject_config(reterr, "store",
                              "SQLite is for one node: in a cluster leave it out, and toolsets are "
                              "kept in memory and on Redis");
@@ -158,7 +153,7 @@ static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *conf
     struct gw_node *node = &gateway->node;
 
     snprintf(node->name, sizeof(node->name), "%s", config->name ? config->name : "registry");
-    node->bus_kind = has_redis(config) ? "redis" : "local";
+    node->bus_kind = gw_has_redis(config) ? "redis" : "local";
     node->store_kind = gateway->store.kind;
     node->started_ms = peg_clock_now_ms(peg_clock_system());
     node->ping_interval_ms =
@@ -380,25 +375,6 @@ static peg_status make_server(peg_gateway *gateway, const peg_gateway_config *co
     return status;
 }
 
-/* A Redis that cannot be used is an error now, not when the first call comes. */
-static peg_status open_bus(peg_gateway *gateway, const peg_gateway_config *config,
-                           peg_error *reterr)
-{
-    struct gw_node *node = &gateway->node;
-    const struct bus_redis_options redis = {
-        .url = config->redis,
-        .password = config->redis_password,
-        .name = node->name,
-        .node = node->id,
-    };
-    peg_status status;
-
-    if (!has_redis(config))
-        return bus_local_hub_new(node->id, &gateway->hub, reterr);
-    status = bus_redis_hub_new(&redis, &gateway->redis, reterr);
-    return status ? status : bus_redis_hub_check(gateway->redis, reterr);
-}
-
 static peg_status build_gateway(peg_gateway *gateway, const peg_gateway_config *config,
                                 peg_error *reterr)
 {
@@ -414,7 +390,7 @@ static peg_status build_gateway(peg_gateway *gateway, const peg_gateway_config *
     if (!status)
         status = gw_metrics_page_new(node, &node->metrics_page, reterr);
     if (!status)
-        status = open_bus(gateway, config, reterr);
+        status = gw_node_open_bus(node, config, &gateway->hub, &gateway->redis, reterr);
     if (!status)
         status = make_loop_states(gateway, config, reterr);
     if (!status)

@@ -48,6 +48,29 @@ static void on_snapshot(void *user, struct gw_snapshot *snapshot)
 
 const struct gw_catalog_events gw_loop_state_events = {.on_snapshot = on_snapshot};
 
+bool gw_has_redis(const peg_gateway_config *config)
+{
+    return config->redis && config->redis[0];
+}
+
+peg_status gw_node_open_bus(const struct gw_node *node, const peg_gateway_config *config,
+                            struct bus_local_hub **ret_hub, struct bus_redis_hub **ret_redis,
+                            peg_error *reterr)
+{
+    const struct bus_redis_options redis = {
+        .url = config->redis,
+        .password = config->redis_password,
+        .name = node->name,
+        .node = node->id,
+    };
+    peg_status status;
+
+    if (!gw_has_redis(config))
+        return bus_local_hub_new(node->id, ret_hub, reterr);
+    status = bus_redis_hub_new(&redis, ret_redis, reterr);
+    return status ? status : bus_redis_hub_check(*ret_redis, reterr);
+}
+
 /* Providers first: calls that lose theirs look for another one. */
 static void on_node_lost(void *user, struct bus_address address)
 {

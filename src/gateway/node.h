@@ -11,6 +11,7 @@
 #include "gateway/routing/routing.h"
 #include "grpc/server/server.h"
 #include "net/loop/loop.h"
+#include "pegboard/gateway.h"
 
 struct bus_local_hub;
 struct bus_redis_hub;
@@ -76,6 +77,13 @@ struct gw_loop_state {
 
 extern const struct gw_catalog_events
     gw_loop_state_events; /* with a struct gw_loop_state as user */
+
+bool gw_has_redis(const peg_gateway_config *config);
+/* What the loops' buses share: one of the two. A Redis that cannot be used is an error now, not
+ * when the first call comes. */
+peg_status gw_node_open_bus(const struct gw_node *node, const peg_gateway_config *config,
+                            struct bus_local_hub **ret_hub, struct bus_redis_hub **ret_redis,
+                            peg_error *reterr);
 
 peg_status gw_loop_state_init(struct gw_loop_state *state, peg_error *reterr);
 void gw_loop_state_clear(struct gw_loop_state *state);

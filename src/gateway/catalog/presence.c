@@ -265,8 +265,8 @@ static void check_stale(struct net_timer *timer)
     arm_stale_check(presence);
 }
 
-/* Its providers are not well, and check_stale() removes them; if the node was only held up, it writes
- * them again. */
+/* Its providers are as one whose last pong was long ago: not well, and check_stale() removes them.
+ * If the node was only held up, it writes them again. */
 void gw_presence_on_node_lost(struct gw_presence *presence, struct bus_address address)
 {
     const int64_t now_ms = bus_now_ms(presence->bus);
@@ -277,7 +277,7 @@ void gw_presence_on_node_lost(struct gw_presence *presence, struct bus_address a
 
         for (size_t i = 0; i < toolset->n; i++)
             if (bus_address_equal(toolset->entries[i].address, address))
-                toolset->entries[i].last_pong_ms = 0;
+                toolset->entries[i].last_pong_ms = -(int64_t)PEG_LIMIT_GATEWAY_GONE_MS;
         if (state_of(presence, toolset, now_ms) != toolset->reported)
             note_change(presence, toolset);
     }
