@@ -18,7 +18,7 @@
 
 enum { WORLD_LOOPS = 2 };
 
-struct desk {
+struct loop_state {
     struct world *world;
     unsigned number;
     struct gw_snapshot *snapshot; /* on its loop */
@@ -32,7 +32,7 @@ struct world {
     peg_store inner;
     peg_store store; /* around the other */
     struct gw_catalog *catalog;
-    struct desk desks[WORLD_LOOPS];
+    struct loop_state states[WORLD_LOOPS];
     bool has_principals;   /* before world_open() */
     atomic_int fails_with; /* what the next writes to the store fail with */
     atomic_uint n_puts;
@@ -128,44 +128,44 @@ static inline void store_free(void *self)
 
 static inline void make_bus(void *arg)
 {
-    struct desk *desk = arg;
-    struct world *w = desk->world;
+    struct loop_state *state = arg;
+    struct world *w = state->world;
     peg_error error;
 
-    if (bus_local_new(w->hub, loop_at(w, desk->number), desk->number, &w->buses[desk->number],
+    if (bus_local_new(w->hub, loop_at(w, state->number), state->number, &w->buses[state->number],
                       &error))
         abort();
 }
 
 static inline void free_bus(void *arg)
 {
-    struct desk *desk = arg;
+    struct loop_state *state = arg;
 
-    bus_free(desk->world->buses[desk->number]);
-    desk->snapshot = gw_snapshot_unref(desk->snapshot);
+    bus_free(state->world->buses[state->number]);
+    state->snapshot = gw_snapshot_unref(state->snapshot);
 }
 
 static inline void on_snapshot(void *arg, struct gw_snapshot *snapshot)
 {
-    struct desk *desk = arg;
+    struct loop_state *state = arg;
 
     gw_snapshot_ref(snapshot);
-    gw_snapshot_unref(desk->snapshot);
-    desk->snapshot = snapshot;
-    desk->n_snapshots++;
+    gw_snapshot_unref(state->snapshot);
+    state->snapshot = snapshot;
+    state->n_snapshots++;
 }
 
 static const struct gw_catalog_events world_events = {.on_snapshot = on_snapshot};
 
 static inline peg_status world_open(struct world *w)
 {
-    void *const desks[] = {&w->desks[0], &w->desks[1]};
+    void *const states[] = {&w->states[0], &w->states[1]};
 
     const struct gw_catalog_options options = {.loops = w->loops,
                                                .home_bus = w->buses[0],
                                                .store = &w->store,
                                                .events = &world_events,
-                                               .users = desks,
+                                               .users = states,
                                                .has_principals = w->has_principals};
 
     return gw_catalog_new(&options, &w->catalog, &w->error);
@@ -192,8 +192,8 @@ static inline void world_prepare(struct world *w, const peg_store *inner)
         bus_local_hub_new(0xA, &w->hub, &w->error))
         T_FAIL("no loops: %s", w->error.message);
     for (unsigned i = 0; i < WORLD_LOOPS; i++) {
-        w->desks[i] = (struct desk){.world = w, .number = i};
-        on_loop(loop_at(w, i), make_bus, &w->desks[i]);
+        w->states[i] = (struct loop_state){.world = w, .number = i};
+        on_loop(loop_at(w, i), make_bus, &w->states[i]);
     }
 }
 
@@ -207,7 +207,7 @@ static inline void world_start(struct world *w, const peg_store *inner)
 static inline void world_close(struct world *w)
 {
     for (unsigned i = 0; i < WORLD_LOOPS; i++)
-        on_loop(loop_at(w, i), free_bus, &w->desks[i]);
+        on_loop(loop_at(w, i), free_bus, &w->states[i]);
     w->loops = net_loops_free(w->loops);
     w->hub = bus_local_hub_free(w->hub);
     sem_destroy(&w->answered);
@@ -300,7 +300,7 @@ static inline peg_status take_away(struct world *w, const char *name)
 /* ---- looking ---- */
 
 struct look {
-    struct desk *desk;
+    struct loop_state *state;
     char names[512];
     unsigned n_snapshots;
     struct gw_toolset *toolset; /* a reference, if `wants` is there */
@@ -310,11 +310,11 @@ struct look {
 static inline void look_now(void *arg)
 {
     struct look *look = arg;
-    const struct gw_snapshot *snapshot = look->desk->snapshot;
+    const struct gw_snapshot *snapshot = look->state->snapshot;
     size_t len = 0;
 
     look->names[0] = '\0';
-    look->n_snapshots = look->desk->n_snapshots;
+    look->n_snapshots = look->state->n_snapshots;
     for (size_t i = 0; snapshot && i < snapshot->n && len < sizeof(look->names) - 70; i++)
         len += (size_t)snprintf(look->names + len, sizeof(look->names) - len, "%.64s ",
                                 snapshot->toolsets[i]->name.ptr);
@@ -327,7 +327,7 @@ static inline peg_str seen_by(struct world *w, unsigned loop)
 {
     static struct look look;
 
-    look = (struct look){.desk = &w->desks[loop]};
+    look = (struct look){.state = &w->states[loop]};
     on_loop(loop_at(w, loop), look_now, &look);
     return peg__str(look.names);
 }

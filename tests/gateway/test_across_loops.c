@@ -2,7 +2,8 @@
 
 /* Goal: calls whose caller and provider lie on different loops of one gateway, in both directions,
  * many at once, with cancellations and with a provider that moves from loop to loop. Which loop a
- * provider is on its desk knows; which one a caller is on stands in the route of its calls. */
+ * provider is on its struct calls_loop knows; which one a caller is on stands in the route of its
+ * calls. */
 
 #include "t.h"
 
@@ -44,7 +45,7 @@ struct provider {
     struct running running[N_RUNNING];
     size_t n_running;
     atomic_uint n_calls;
-    atomic_uint n_astray; /* calls that did not cross */
+    atomic_uint n_uncrossed; /* calls that did not cross */
     atomic_uint n_held;
     atomic_uint n_canceled;
 };
@@ -104,7 +105,7 @@ static void on_call(struct leg *leg, const Pegboard__V1__Call *call)
     atomic_fetch_add(&provider->n_calls, 1);
     /* A call with an identity lives on the loop that its id chooses. */
     if (strlen(running->id) == 32 && loop_of(running->route) != provider->caller_loop)
-        atomic_fetch_add(&provider->n_astray, 1);
+        atomic_fetch_add(&provider->n_uncrossed, 1);
     if (running->is_held)
         atomic_fetch_add(&provider->n_held, 1);
     else
@@ -217,7 +218,7 @@ static void detach(struct leg *leg)
  */
 
 struct whereabouts {
-    struct calls_loop *desk;
+    struct calls_loop *calls;
     const char *incarnation;
     bool is_here;
 };
@@ -226,9 +227,9 @@ static void look_here(void *user)
 {
     struct whereabouts *where = user;
     const size_t len = strlen(where->incarnation);
-    const struct calls_provider *provider = where->desk->providers;
+    const struct calls_provider *provider = where->calls->providers;
 
-    /* Its name at the desk is the incarnation, '-', and what tells its toolset. */
+    /* Its name in calls/ is the incarnation, '-', and what tells its toolset. */
     while (provider && (strncmp(provider->incarnation, where->incarnation, len) != 0 ||
                         provider->incarnation[len] != '-'))
         provider = provider->next;
@@ -238,7 +239,7 @@ static void look_here(void *user)
 static bool is_on(unsigned loop, const char *incarnation)
 {
     const struct gw_node *node = (const struct gw_node *)g.gateway; /* its first member */
-    struct whereabouts where = {.desk = node->calls[loop], .incarnation = incarnation};
+    struct whereabouts where = {.calls = node->calls[loop], .incarnation = incarnation};
 
     gw_on_loop(net_loops_at(node->loops, loop), look_here, &where);
     return where.is_here;
@@ -446,7 +447,7 @@ TEST(calls_and_cancellations_cross_loops_both_ways)
     for (unsigned i = 0; i < 2 * N_THREADS; i++)
         check_done(&callers[i]);
 
-    CHECK_INT(first.n_astray + second.n_astray, 0);
+    CHECK_INT(first.n_uncrossed + second.n_uncrossed, 0);
     CHECK(first.n_calls >= N_THREADS * N_CALLS / 10 * 9);
     CHECK(second.n_calls >= N_THREADS * N_CALLS / 10 * 9);
     detach(&first.legs[0]);
@@ -546,7 +547,7 @@ static void check_ended(struct provider *provider, char *id)
     CHECK_INT(provider->n_held, 1);
 }
 
-/* The desk that it leaves gives back what waits there, with a word that it does not take it. */
+/* The loop that it leaves gives back what waits there, with a Nak. */
 TEST(a_call_that_waits_goes_where_its_provider_went)
 {
     const Pegboard__V1__CallToolRequest request = request_of("a", "{\"city\":\"x\"}");
@@ -574,7 +575,7 @@ TEST(a_call_that_waits_goes_where_its_provider_went)
     shut_both(&net);
 }
 
-/* One moves this way, one that way: whichever desk renews its leases last is once the old one. */
+/* One moves this way, one that way: whichever loop renews its leases last is once the old one. */
 TEST(a_call_to_a_provider_that_moved_is_started_once)
 {
     char ids[2][BUS_ID_TEXT];
@@ -591,7 +592,7 @@ TEST(a_call_to_a_provider_that_moved_is_started_once)
 
     start_held(&first, ids[0]);
     start_held(&second, ids[1]);
-    pause_ms(3500); /* their drivers ask after one second, after two, after four */
+    pause_ms(3500); /* their coordinators ask after one second, after two, after four */
     CHECK_INT(first.n_held, 1);
     CHECK_INT(second.n_held, 1);
     check_ended(&first, ids[0]);
@@ -612,7 +613,7 @@ static void cancel(const char *id)
     CHECK(ASK(CANCEL_TOOL, &request) != NULL);
 }
 
-/* Its driver hears of the other loop with its next look, a second later, or not at all. */
+/* Its coordinator learns of the other loop with its next recheck, a second later, or not at all. */
 TEST(a_cancellation_reaches_a_provider_that_comes_back_on_another_loop)
 {
     char id[BUS_ID_TEXT];

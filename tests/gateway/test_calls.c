@@ -511,7 +511,7 @@ TEST(a_lost_caller_that_does_not_come_back_cancels_its_call)
     t_try_with_more_time(was_waited_for, REATTACH_MS);
 }
 
-static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
+static bool was_found_again_by_second_caller(int64_t reattach_ms)
 {
     const struct calls_options options = {.reattach_ms = reattach_ms};
     struct world world;
@@ -543,10 +543,10 @@ static bool was_found_again_by_one_who_joined(int64_t reattach_ms)
     return was_in_time;
 }
 
-/* Who had asked first has gone, so the call is that of one who joined: he is waited for as well. */
-TEST(a_lost_caller_that_had_joined_finds_its_call_again)
+/* The first caller has gone, so the call is the second one's: it is waited for as well. */
+TEST(a_lost_second_caller_finds_its_call_again)
 {
-    t_try_with_more_time(was_found_again_by_one_who_joined, REATTACH_MS);
+    t_try_with_more_time(was_found_again_by_second_caller, REATTACH_MS);
 }
 
 static bool had_all_of_the_time(int64_t reattach_ms)
@@ -587,7 +587,7 @@ TEST(whoever_is_lost_last_has_all_of_the_time_to_come_back)
     t_try_with_more_time(had_all_of_the_time, REATTACH_MS);
 }
 
-TEST(a_desk_that_drains_lets_a_lost_caller_find_its_call_again)
+TEST(a_loop_that_drains_lets_a_lost_caller_find_its_call_again)
 {
     struct world world;
     struct player player;
@@ -662,7 +662,7 @@ TEST(what_may_have_been_started_elsewhere_is_not_started_here)
     world_close(&world);
 }
 
-TEST(what_may_have_been_started_elsewhere_is_joined_or_repeated_if_it_may_be)
+TEST(what_may_have_been_started_elsewhere_is_followed_or_repeated_if_it_may_be)
 {
     struct world world;
     struct player player;

@@ -25,8 +25,8 @@ TEST(an_empty_catalog_is_told_to_all_loops)
 
     CHECK_STR(seen_by(&w, 0), "");
     CHECK_STR(seen_by(&w, 1), "");
-    on_loop(loop_at(&w, 1), look_now, &(struct look){.desk = &w.desks[1]});
-    CHECK_INT(w.desks[1].n_snapshots, 1);
+    on_loop(loop_at(&w, 1), look_now, &(struct look){.state = &w.states[1]});
+    CHECK_INT(w.states[1].n_snapshots, 1);
     world_stop(&w, false);
 }
 
@@ -294,7 +294,7 @@ TEST(what_the_map_has_with_a_greater_revision_wins_over_the_store)
     static char newer[] =
         "{\"format\":1,\"owner\":\"local\",\"name\":\"x\",\"revision\":7,\"registered_at_ms\":5,"
         "\"description\":\"new\",\"tools\":[{\"name\":\"t\",\"input_schema\":\"{}\"}]}";
-    struct look look = {.desk = &w.desks[1], .wants = "x"};
+    struct look look = {.state = &w.states[1], .wants = "x"};
 
     world_prepare(&w, NULL);
     put_stored("x", 3, GOOD_BODY("x"));
@@ -312,7 +312,7 @@ TEST(what_the_map_has_with_a_greater_revision_wins_over_the_store)
 TEST(what_the_store_has_with_a_greater_revision_wins_over_the_map)
 {
     static char older[] = GOOD_BODY("x");
-    struct look look = {.desk = &w.desks[1], .wants = "x"};
+    struct look look = {.state = &w.states[1], .wants = "x"};
 
     world_prepare(&w, NULL);
     put_stored("x", 8, GOOD_BODY("x"));
@@ -369,7 +369,7 @@ TEST(a_store_that_cannot_be_read_stops_the_start)
 TEST(hundreds_of_toolsets_come_and_go)
 {
     char name[16];
-    struct look look = {.desk = &w.desks[0], .wants = "t0199"};
+    struct look look = {.state = &w.states[0], .wants = "t0199"};
 
     world_start(&w, NULL);
     for (unsigned i = 0; i < 300; i++) {
@@ -383,8 +383,8 @@ TEST(hundreds_of_toolsets_come_and_go)
     on_loop(loop_at(&w, 0), look_now, &look);
 
     CHECK(look.toolset != NULL);
-    CHECK_INT(w.desks[0].snapshot->n, 150);
-    CHECK_INT(w.desks[0].snapshot->n_tools, 150);
+    CHECK_INT(w.states[0].snapshot->n, 150);
+    CHECK_INT(w.states[0].snapshot->n_tools, 150);
     gw_toolset_unref(look.toolset);
     world_stop(&w, false);
 }
@@ -657,7 +657,7 @@ static unsigned n_failed_of(unsigned n, int64_t wait_ns)
     for (unsigned nth = 1; nth <= n; nth++) {
         struct req req = {0};
         char name[16];
-        struct look look = {.desk = &w.desks[1], .wants = name};
+        struct look look = {.state = &w.states[1], .wants = name};
         peg_status status;
 
         snprintf(name, sizeof(name), "t%02u", nth);

@@ -32,7 +32,7 @@ static bool count_and_hurry(void *user)
 
 TEST(a_second_stop_does_not_wait_for_connections)
 {
-    static struct gw_node node; /* without desks: there are no calls */
+    static struct gw_node node; /* without loops: there are no calls */
     struct hold hold = {.message = {.fn = stand_still}};
     unsigned n_asked = 0;
     bool is_clean;

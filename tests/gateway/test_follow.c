@@ -140,7 +140,7 @@ TEST(a_call_that_somebody_started_goes_on_when_who_asked_before_is_gone)
  * ---------------------------------------------------------------
  */
 
-/* One that runs, one that waits behind it, and one who has joined that. */
+/* One that runs, one that waits behind it, and a second caller of that. */
 static void ask_behind(struct world *world, struct player *player, struct caller callers[3])
 {
     attach(world, player, "incarnation-1", 1);
@@ -151,7 +151,7 @@ static void ask_behind(struct world *world, struct player *player, struct caller
     CHECK_INT(player->n_handed, 1);
 }
 
-TEST(who_joined_hears_at_once_that_it_was_canceled)
+TEST(a_second_caller_learns_at_once_that_it_was_canceled)
 {
     struct world world;
     struct player player;
@@ -168,7 +168,7 @@ TEST(who_joined_hears_at_once_that_it_was_canceled)
     world_close(&world);
 }
 
-TEST(who_joined_hears_at_once_that_the_outcome_is_unknown)
+TEST(a_second_caller_learns_at_once_that_the_outcome_is_unknown)
 {
     struct world world;
     struct player player;
@@ -188,7 +188,7 @@ TEST(who_joined_hears_at_once_that_the_outcome_is_unknown)
     world_close(&world);
 }
 
-TEST(what_nobody_could_run_is_asked_for_again_though_somebody_had_joined)
+TEST(what_nobody_could_run_is_asked_for_again_though_it_had_a_second_caller)
 {
     struct world world;
     struct player player;
@@ -388,7 +388,7 @@ TEST(a_stranger_who_goes_before_it_is_known_whose_it_is_leaves_nothing)
     ask_by_id(&world, &strangers[1], STOPS, &owner.caller.id, "other");
     calls_caller_leave(&strangers[0].caller, CALLS_LOSES_CONNECTION);
     calls_caller_leave(&strangers[1].caller, CALLS_LEAVES);
-    CHECK_INT(calls_count(world.calls), 2); /* the owner's, and what is held for it */
+    CHECK_INT(calls_count(world.calls), 2); /* the owner's, and its assignment */
     come_near(&world);
     CHECK_INT(player.n_canceled, 0);
     answer(&world, &player, &player.handed[0], "1");

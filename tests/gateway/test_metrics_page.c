@@ -26,7 +26,7 @@ struct asker {
 
 static struct {
     struct gw_node node;
-    struct calls_loop *desks[2];
+    struct calls_loop *calls[2];
     struct asker askers[N_ASKERS];
     sem_t answered;
 } w;
@@ -55,7 +55,7 @@ static void open_node(void)
     memset(&w, 0, sizeof(w));
     sem_init(&w.answered, 0, 0);
     w.node.bus_kind = w.node.store_kind = "memory";
-    w.node.calls = w.desks;
+    w.node.calls = w.calls;
     CHECK_INT(net_loops_new(2, &w.node.loops, NULL), PEG_OK);
     CHECK_INT(gw_metrics_new(2, &w.node.metrics, NULL), PEG_OK);
     CHECK_INT(gw_metrics_page_new(&w.node, &w.node.metrics_page, NULL), PEG_OK);

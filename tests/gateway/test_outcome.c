@@ -8,7 +8,7 @@
 #include "base/text/str.h"
 #include "wire/pack.h"
 
-TEST(a_terminal_is_read_as_it_was_written)
+TEST(an_outcome_is_read_as_it_was_written)
 {
     const struct calls_outcome written = {
         .kind = CALLS_KIND_ERROR,
@@ -30,7 +30,7 @@ TEST(a_terminal_is_read_as_it_was_written)
     peg__blob_unref(blob);
 }
 
-TEST(a_terminal_that_stands_for_another_says_so)
+TEST(a_placeholder_says_so)
 {
     const struct calls_outcome written = {
         .kind = CALLS_KIND_UNKNOWN, .was_started = true, .is_placeholder = true};
@@ -42,7 +42,7 @@ TEST(a_terminal_that_stands_for_another_says_so)
     peg__blob_unref(blob);
 }
 
-static struct peg__blob *terminal_of(const char *json, const char *rest)
+static struct peg__blob *outcome_of(const char *json, const char *rest)
 {
     struct peg__buf bytes = PEG__BUF(1000);
 
@@ -52,9 +52,9 @@ static struct peg__blob *terminal_of(const char *json, const char *rest)
     return calls_outcome_of_result(&bytes, strlen(json));
 }
 
-TEST(a_terminal_made_of_a_result_reads_as_one_that_was_written)
+TEST(an_outcome_made_of_a_result_reads_as_one_that_was_written)
 {
-    struct peg__blob *blob = terminal_of("[1,2]", "\x1a\x01y");
+    struct peg__blob *blob = outcome_of("[1,2]", "\x1a\x01y");
     struct calls_outcome read;
 
     CHECK(calls_outcome_read(blob, &read));
@@ -83,7 +83,7 @@ TEST(a_length_of_four_bytes_tells_any_size)
     peg__blob_unref(blob);
 }
 
-TEST(bytes_that_are_no_terminal_are_refused)
+TEST(bytes_that_are_no_outcome_are_refused)
 {
     struct calls_outcome outcome = {.kind = CALLS_KIND_RESULT, .message = peg_cstr("words")};
     struct peg__blob *blob = calls_outcome_write(&outcome);

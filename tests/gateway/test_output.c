@@ -31,7 +31,7 @@ static bool has_heard_all(const struct caller *caller)
     return caller->n_ends == 1 && caller->outcome == CALLS_KIND_RESULT && caller->n_outputs == 2;
 }
 
-TEST(who_looks_while_letters_are_on_their_way_hears_the_output_before_the_result)
+TEST(a_recheck_while_messages_are_under_way_reports_the_output_before_the_result)
 {
     struct world world;
     struct player player;
@@ -51,7 +51,7 @@ TEST(who_looks_while_letters_are_on_their_way_hears_the_output_before_the_result
     world_close(&world);
 }
 
-TEST(so_does_who_has_joined_the_call)
+TEST(so_does_a_recheck_of_a_second_caller)
 {
     struct world world;
     struct player player;
@@ -96,7 +96,7 @@ static void write_outcome(struct world *world, const struct bus_id *id)
     peg__blob_unref(blob);
 }
 
-TEST(who_listens_is_told_the_result_all_the_same_when_its_letter_is_lost)
+TEST(a_listener_gets_the_result_although_its_message_is_lost)
 {
     struct world world;
     struct player player;
@@ -134,7 +134,7 @@ TEST(who_does_not_listen_takes_the_result_when_he_sees_it)
 
 /* A result that does not fit a message, or that must not be taken from it: what came before the
  * message has been heard. */
-TEST(a_letter_that_only_tells_to_look_is_waited_for_no_longer)
+TEST(a_message_without_the_outcome_ends_the_wait_for_one)
 {
     struct world world;
     struct player player;

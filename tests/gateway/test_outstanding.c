@@ -80,7 +80,7 @@ TEST(one_that_is_not_told_and_loses_the_claim_leaves_nothing)
     world_close(&world);
 }
 
-TEST(while_a_letter_may_arrive_the_proof_stays)
+TEST(while_a_message_may_arrive_the_registers_stay)
 {
     struct world world;
     struct player player;
@@ -106,7 +106,7 @@ TEST(while_a_letter_may_arrive_the_proof_stays)
 }
 
 /* It ends with a message that nobody answers. */
-TEST(what_is_remembered_goes_with_the_desk)
+TEST(what_is_remembered_goes_with_the_loop)
 {
     struct world world;
     struct player player;
@@ -181,14 +181,14 @@ static void lie_about(uint32_t attempt)
     world_close(&world);
 }
 
-TEST(who_only_says_that_he_has_a_call_answers_no_letter)
+TEST(a_provider_that_only_reports_a_call_answers_no_message)
 {
     lie_about(1); /* which another one has answered */
     lie_about(3); /* which there was none of */
 }
 
 /* Nor does one who came back with it, and then without it. */
-TEST(who_does_not_list_again_what_he_only_said_answers_no_letter)
+TEST(a_provider_that_stops_reporting_a_call_answers_no_message)
 {
     struct world world;
     struct player player;
@@ -207,7 +207,7 @@ TEST(who_does_not_list_again_what_he_only_said_answers_no_letter)
     world_close(&world);
 }
 
-TEST(who_gives_a_call_back_twice_answers_one_letter)
+TEST(a_provider_that_gives_a_call_back_twice_answers_one_message)
 {
     struct world world;
     struct player player;
@@ -222,7 +222,7 @@ TEST(who_gives_a_call_back_twice_answers_one_letter)
     world_close(&world);
 }
 
-TEST(another_node_answers_no_letter_of_a_call_of_this_one)
+TEST(another_node_answers_no_message_of_a_call_of_this_one)
 {
     struct world world;
     struct player player;

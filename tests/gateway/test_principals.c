@@ -360,7 +360,7 @@ TEST(who_waits_for_one_call_many_times_leaves_some_to_others)
     world_close(&world);
 }
 
-TEST(an_identity_is_not_joined_for_another_payload_beyond_the_share_either)
+TEST(an_identity_is_not_followed_for_another_payload_beyond_the_quota_either)
 {
     const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
     struct calls_request request = ask_of("token:anna", "key-0");

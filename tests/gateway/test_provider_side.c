@@ -273,7 +273,7 @@ TEST(an_incarnation_is_not_taken_over_by_another_principal)
     world_close(&world);
 }
 
-TEST(a_provider_that_is_away_comes_back_to_a_desk_that_is_full)
+TEST(a_provider_that_is_away_comes_back_to_a_loop_that_is_full)
 {
     struct world world;
     struct player player;
@@ -519,7 +519,7 @@ TEST(a_call_that_was_listed_and_nobody_knows_is_counted_nowhere_when_it_goes)
     world_close(&world);
 }
 
-TEST(a_call_that_was_listed_and_that_its_driver_asks_for_takes_its_place)
+TEST(a_call_that_was_listed_and_that_its_coordinator_asks_for_takes_its_place)
 {
     struct world world;
     struct player player = {0};
@@ -588,7 +588,7 @@ TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
     review(&world, &again); /* only the next one looks if its coordinator has asked for it */
     review(&world, &again);
     CHECK_INT(again.n_handed, 1);
-    CHECK_INT(calls_count(world.calls), 2); /* coordinated, and held */
+    CHECK_INT(calls_count(world.calls), 2); /* coordinated, and assigned */
     world_close(&world);
 }
 
@@ -616,7 +616,7 @@ static peg_status try_to_attach(struct world *world, struct player *player,
                                  &player->provider, reterr);
 }
 
-TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishes)
+TEST(a_provider_whose_stream_breaks_while_the_loop_drains_comes_back_and_finishes)
 {
     struct world world;
     struct player player;
@@ -648,7 +648,7 @@ TEST(a_provider_whose_stream_breaks_while_the_desk_drains_comes_back_and_finishe
 
 /* Its result was told, and its stream ended before it was acknowledged: it lists the call, and
  * would keep the node from going. */
-TEST(a_provider_that_comes_back_when_the_desk_has_drained_is_sent_away)
+TEST(a_provider_that_comes_back_when_the_loop_has_drained_is_sent_away)
 {
     struct world world;
     struct player player;

@@ -182,7 +182,7 @@ static void answer_without_room(struct world *world, struct player *player,
     answer_long(player, &player->handed[0], MEDIUM);
 }
 
-TEST(who_waits_and_looks_before_the_letter_comes_is_told_the_result)
+TEST(a_recheck_before_the_message_comes_still_reports_the_result)
 {
     struct world world;
     struct others others = {.world = &world, .id_len = 32};
@@ -224,7 +224,7 @@ static void write_placeholder(struct world *world, const struct bus_id *id)
     peg__blob_unref(blob);
 }
 
-TEST(who_waits_for_a_letter_that_is_lost_hears_that_the_call_ended)
+TEST(a_caller_whose_message_is_lost_learns_that_the_call_ended)
 {
     struct world world;
     struct player player;
@@ -285,7 +285,7 @@ TEST(a_large_result_of_a_call_without_identity_needs_no_room)
 
 /* ---- no room for anything -------------------------------------------------------------------- */
 
-TEST(a_call_that_ended_is_joined_without_room)
+TEST(a_call_that_ended_is_followed_without_room)
 {
     struct world world;
     struct others others = {.world = &world, .id_len = 32};
@@ -306,7 +306,7 @@ TEST(a_call_that_ended_is_joined_without_room)
     world_close(&world);
 }
 
-TEST(a_call_that_runs_is_joined_as_soon_as_there_is_room)
+TEST(a_call_that_runs_is_followed_as_soon_as_there_is_room)
 {
     struct world world;
     struct others others = {.world = &world, .id_len = 32};
@@ -329,7 +329,7 @@ TEST(a_call_that_runs_is_joined_as_soon_as_there_is_room)
     world_close(&world);
 }
 
-TEST(who_waits_without_room_and_looks_before_the_letter_comes_is_told_the_result)
+TEST(an_unlisted_recheck_before_the_message_comes_still_reports_the_result)
 {
     struct world world;
     struct others others = {.world = &world, .id_len = 32};
@@ -480,7 +480,7 @@ static void await_handed(struct world *world, const struct player *player, unsig
     CHECK(player->n_handed == n);
 }
 
-static void await_joined(struct world *world, const struct caller *caller)
+static void await_attached(struct world *world, const struct caller *caller)
 {
     for (unsigned i = 0; i < 20000 && !caller->is_follower; i++) {
         const struct timespec pause = {.tv_nsec = 1000000};
@@ -544,7 +544,7 @@ TEST(a_large_request_gives_its_room_back_however_its_call_ends)
     call_large(&world, &first, "key-1", 0);
     await_handed(&world, &player, 1);
     call_large(&world, &second, "key-1", 0);
-    await_joined(&world, &second); /* one more caller of the same call */
+    await_attached(&world, &second); /* one more caller of the same call */
     CHECK(peg__quota_used(&world.calls->quotas.large_bytes) == LARGE);
     calls_caller_leave(&second.caller, CALLS_LEAVES);
     settle(&world);

@@ -455,7 +455,7 @@ TEST(a_provider_that_comes_back_while_its_calls_are_dropped_keeps_what_it_lists)
     world_close(&world);
 }
 
-TEST(a_desk_may_go_while_it_drops_the_calls_of_a_provider_that_stayed_away)
+TEST(a_loop_may_go_while_it_drops_the_calls_of_a_provider_that_stayed_away)
 {
     struct world world;
     struct player player = {0};

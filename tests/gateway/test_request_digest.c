@@ -48,7 +48,7 @@ TEST(whatever_else_differs_is_another_call)
     CHECK(!is_same("add", peg__str("{}"), "sub", peg__str("{}")));
 }
 
-/* Nobody has checked what only joins a call. */
+/* The payload of a further caller is not checked. */
 TEST(what_is_no_json_has_a_digest_too)
 {
     CHECK(is_same_payload("\"a", "\"a"));

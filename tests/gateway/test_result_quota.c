@@ -37,7 +37,7 @@ TEST(all_together_have_no_more_than_theirs)
     calls_result_quota_unref(quota);
 }
 
-TEST(a_quota_outlives_the_desk_until_a_worker_is_done)
+TEST(a_quota_outlives_the_loop_until_a_worker_is_done)
 {
     struct calls_result_quota *quota = calls_result_quota_new(true);
     struct calls_result_quota *workers = calls_result_quota_ref(quota);
