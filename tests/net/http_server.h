@@ -237,8 +237,8 @@ static void on_stream(void *user, struct net_stream *stream)
 
     guest->server = server;
     pthread_mutex_lock(&server->lock);
-    if (net_http_conn_new(server->http, stream, &conn_events, guest,
-                          (const uint8_t *)server->first.ptr, server->first.len, &guest->conn))
+    if (net_http_conn_new(server->http, stream, &conn_events, guest, peg__buf_view(&server->first),
+                          &guest->conn))
         free(guest);
     else
         server->last = guest->conn;

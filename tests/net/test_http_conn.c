@@ -783,8 +783,7 @@ static peg_status serve_one(struct net_loop *loop, struct net_http_server *http,
     peg_status status = net_stream_take(loop, fd, NULL, &none, NULL, &stream, NULL);
 
     if (!status)
-        status = net_http_conn_new(http, stream, &none_of_mine, &has_ended, (const uint8_t *)first,
-                                   sizeof(first) - 1, &conn);
+        status = net_http_conn_new(http, stream, &none_of_mine, &has_ended, peg__str(first), &conn);
     if (status)
         return status;
     CHECK_INT(write(peer, rest, sizeof(rest) - 1), sizeof(rest) - 1);

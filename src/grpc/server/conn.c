@@ -429,8 +429,8 @@ static void start_http1(struct grpc__conn *conn, const uint8_t *bytes, size_t le
     memcpy(first, conn->first, conn->n_first);
     memcpy(first + conn->n_first, bytes, len);
     forget_times(conn);
-    if (net_http_conn_new(grpc__conn_options(conn)->http, conn->stream, &http1_events, conn, first,
-                          conn->n_first + len, &conn->http1))
+    if (net_http_conn_new(grpc__conn_options(conn)->http, conn->stream, &http1_events, conn,
+                          peg__strn((const char *)first, conn->n_first + len), &conn->http1))
         free_conn(conn);
 }
 

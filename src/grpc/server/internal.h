@@ -186,19 +186,19 @@ struct grpc_call {
     struct net_loop *loop;
     struct net_timer deadline;
     int64_t deadline_ns;
-    unsigned n_refs;
-    size_t n_interceptors; /* that were started */
-    bool handler_knows;
+    size_t n_interceptors;    /* that were started */
     const char *http_refusal; /* a status of HTTP: it is no call, and ends with it */
-    bool is_page;             /* no gRPC, for the handlers of HTTP */
-    struct grpc__http *http;  /* arena; NULL: it is none, or was refused */
-    struct net_later resume;  /* of a page */
-    bool awaits_window;       /* its request is handed over when the client takes the answer */
-    bool was_waiting;         /* waiting for its client, when it was last checked */
-    uint32_t n_steps;         /* of its stream, then */
-    bool has_request;         /* its handler has the only message */
-    bool is_finished;         /* its status is decided */
+    struct grpc__http *http;  /* arena; NULL: it is a call, or was refused */
+    unsigned n_refs;
+    uint32_t n_steps; /* of its stream, when it was last checked */
+    bool handler_knows;
+    bool is_page;       /* no gRPC, for the handlers of HTTP */
+    bool awaits_window; /* its request is handed over when the client takes the answer */
+    bool was_waiting;   /* waiting for its client, when it was last checked */
+    bool has_request;   /* its handler has the only message */
+    bool is_finished;   /* its status is decided */
     bool has_ended;
+    bool is_held;        /* in the list of its loop */
     const void *message; /* of a client that does not stream */
     struct grpc_metadata headers;
     struct grpc_metadata trailers;
@@ -206,7 +206,6 @@ struct grpc_call {
     void *state;
     struct grpc__value *values;
     struct grpc_end_hook *hooks;
-    bool is_held;           /* in the list of its loop */
     struct grpc_call *next; /* of its connection, then held or spare */
     struct grpc_call *prev; /* not if spare */
 };

@@ -510,8 +510,7 @@ static const struct net_stream_events stream_events = {
 /* ---- the face ------------------------------------------------------------------------------ */
 
 peg_status net_http_conn_new(struct net_http_server *server, struct net_stream *stream,
-                             const struct net_http_conn_events *events, void *user,
-                             const uint8_t *first, size_t first_len,
+                             const struct net_http_conn_events *events, void *user, peg_str first,
                              struct net_http_conn **ret_conn)
 {
     struct net_http_conn *conn = peg__alloc_zero(1, sizeof(*conn));
@@ -520,7 +519,7 @@ peg_status net_http_conn_new(struct net_http_server *server, struct net_stream *
     if (conn) {
         conn->in.max = PEG_LIMIT_NET_HTTP_HEAD_BYTES + NET_READ_BYTES;
         conn->output.bytes.max = SIZE_MAX / 2;
-        peg__buf_add(&conn->in, first, first_len);
+        peg__buf_str(&conn->in, first);
         status = conn->in.status;
     }
     if (status) {
@@ -541,7 +540,7 @@ peg_status net_http_conn_new(struct net_http_server *server, struct net_stream *
     net_stream_set_events(stream, &stream_events, conn);
     net_stream_set_max_read(stream, MAX_READ);
     time_wait(conn);
-    if (first_len) {
+    if (first.len) {
         net_stream_pause(stream);
         net_loop_later(conn->loop, &conn->later);
     }

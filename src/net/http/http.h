@@ -204,8 +204,7 @@ struct net_http_conn_events {
 /* Takes the stream over, also on failure (it is then dropped), with the `first` bytes that were
  * read from it (at most NET_READ_BYTES, else PEG_ELIMIT). No event comes from within this call. */
 peg_status net_http_conn_new(struct net_http_server *server, struct net_stream *stream,
-                             const struct net_http_conn_events *events, void *user,
-                             const uint8_t *first, size_t first_len,
+                             const struct net_http_conn_events *events, void *user, peg_str first,
                              struct net_http_conn **ret_conn);
 /* Ends it after the request that is being answered, or now: then on_end comes from within. */
 void net_http_conn_leave(struct net_http_conn *conn);
