@@ -43,7 +43,8 @@ static void handle_message(struct calls_machine *m)
 {
     const struct bus_message *message = m->event->message;
     const bool is_nak = message->kind == BUS_NAK && message->reason != BUS_UNKNOWN;
-    const bool is_own_done = message->kind == BUS_DONE && message->attempt == m->attempt;
+    const bool is_own_done =
+        message->kind == BUS_DONE && message->attempt && message->attempt == m->attempt;
 
     if (!calls_state_follows(m->state) && (is_nak || (is_own_done && m->state > CALLS_CHOOSING)))
         count_answer(m, message);

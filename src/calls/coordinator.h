@@ -148,8 +148,8 @@ struct calls_action {
     struct bus_address address;
 };
 
-/* More than any event needs: the tests of the table reach six. */
-enum { CALLS_MAX_ACTIONS = 8 };
+/* More than any event needs: the tests of the table reach four. */
+enum { CALLS_MAX_ACTIONS = 6 };
 
 struct calls_actions {
     unsigned n;

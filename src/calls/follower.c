@@ -41,7 +41,29 @@ bool calls_machine_is_same(const struct calls_machine *m, const struct peg__blob
 
     return calls_identity_read(blob, &identity) &&
            bus_address_equal(identity.coordinator, m->identity.coordinator) &&
-           identity.deadline_ms == m->identity.deadline_ms && identity.epoch == m->identity.epoch;
+           identity.number == m->identity.number && identity.epoch == m->identity.epoch;
+}
+
+/* Nothing of what is known belongs to the call that will have the identity, whose attempts count
+ * from one. Only messages with an earlier one may still arrive. */
+static void begin_again(struct calls_machine *m)
+{
+    struct calls_machine fresh = {
+        .event = m->event,
+        .out = m->out,
+        .state = m->state,
+        .origin = m->origin,
+        .ending = m->ending,
+        .id = m->id,
+        .deadline_ms = m->deadline_ms,
+        .is_idempotent = m->is_idempotent,
+        .n_outstanding = m->n_outstanding,
+    };
+
+    memcpy(fresh.digest, m->digest, sizeof(fresh.digest));
+    *m = fresh;
+    calls_enter(m, CALLS_CHECKING);
+    calls_act(m, CALLS_READMIT);
 }
 
 /* A call that no provider could run is forgotten with its identity: this one asks for itself, or
@@ -51,8 +73,7 @@ void calls_machine_follow_again(struct calls_machine *m)
     if (m->event->answer->current) {
         calls_machine_follow(m, m->event->answer->current);
     } else if (m->origin == CALLS_STARTS) {
-        calls_enter(m, CALLS_CHECKING);
-        calls_act(m, CALLS_READMIT);
+        begin_again(m);
     } else {
         calls_reject(m, m->origin == CALLS_ATTACHES ? CALLS_WHY_BARRED : CALLS_WHY_UNKNOWN_CALL);
     }

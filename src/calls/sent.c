@@ -100,9 +100,11 @@ bool calls_choice_has_refused(const struct calls_choice *choice, const char *inc
     return false;
 }
 
+/* A message of no attempt is a coordinator's, perhaps about an earlier call of the identity. */
 static bool is_current(const struct calls_machine *m, const struct bus_message *message)
 {
-    return message->attempt == m->attempt && strcmp(message->incarnation, m->incarnation) == 0;
+    return message->attempt && message->attempt == m->attempt &&
+           strcmp(message->incarnation, m->incarnation) == 0;
 }
 
 /* A call with an identity may have several nodes that think they coordinate it. The claim register

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The machine of a call on its callers' side: no world, no clock. The table is in
+ * coordinator_rows.h. */
+
+#include "../t.h"
+
+#include <stdarg.h>
+
+#include "coordinator_rows.h"
+
+#include "base/text/str.h"
+
+static const struct bus_address SELF = {1, 0};
+static const struct bus_address COORDINATOR = {2, 0};
+static const struct bus_address PROVIDER = {3, 0};
+static const struct bus_address TAKER = {4, 0};
+
+/* ---- as text ---- */
+
+static const char *reason_name(enum bus_reason reason)
+{
+    static const char *const NAMES[] = {
+        [BUS_NO_REASON] = "",           [BUS_OVERLOADED] = " overloaded",
+        [BUS_DRAINING] = " draining",   [BUS_GONE] = " gone",
+        [BUS_EPOCH] = " epoch",         [BUS_LATE] = " late",
+        [BUS_DEADLINE] = " deadline",   [BUS_CANCELED] = " canceled",
+        [BUS_FULL] = " full",           [BUS_OUTDATED] = " outdated",
+        [BUS_DUPLICATE] = " duplicate",
+    };
+
+    return NAMES[reason];
+}
+
+static const char *why_name(enum calls_why why)
+{
+    static const char *const NAMES[CALLS_N_WHY] = {
+        [CALLS_NO_WHY] = "",
+        [CALLS_WHY_BARRED] = " barred",
+        [CALLS_WHY_NO_MEMORY] = " no memory",
+        [CALLS_WHY_FULL] = " full",
+        [CALLS_WHY_UNSTARTED] = " unstarted",
+        [CALLS_WHY_UNREAD] = " unread",
+        [CALLS_WHY_UNANSWERED] = " unanswered",
+        [CALLS_WHY_UNKNOWN_CALL] = " unknown call",
+        [CALLS_WHY_OTHER_VERSION] = " other version",
+        [CALLS_WHY_OTHER_REQUEST] = " other request",
+        [CALLS_WHY_WAIT_OVER] = " wait over",
+        [CALLS_WHY_COORDINATOR_LOST] = " coordinator lost",
+        [CALLS_WHY_NO_PROVIDER] = " no provider",
+        [CALLS_WHY_TIMEOUT] = " timeout",
+        [CALLS_WHY_CANCELED] = " canceled",
+        [CALLS_WHY_RAN_LATE] = " ran late",
+        [CALLS_WHY_RAN_CANCELED] = " ran canceled",
+        [CALLS_WHY_PROVIDER_LOST] = " provider lost",
+        [CALLS_WHY_NOBODY_ELSE] = " nobody else",
+        [CALLS_WHY_PROVIDER_MOVED] = " provider moved",
+        [CALLS_WHY_NODE_LOST] = " node lost",
+        [CALLS_WHY_STATE_LOST] = " state lost",
+        [CALLS_WHY_HALTED] = " halted",
+        [CALLS_WHY_NO_ROOM] = " no room",
+    };
+
+    return NAMES[why];
+}
+
+static const char *const ACTION_NAMES[CALLS_N_ACTIONS] = {
+    [CALLS_PUT_IDENTITY] = "put c",
+    [CALLS_PUT_REVOKED] = "revoke",
+    [CALLS_PUT_ENDED] = "close",
+    [CALLS_PUT_RESULT] = "put t",
+    [CALLS_READ] = "read",
+    [CALLS_READ_LEASE] = "read lease",
+    [CALLS_READ_NODE] = "read node",
+    [CALLS_READ_OWNER] = "read owner",
+    [CALLS_LIST] = "list",
+    [CALLS_READ_WAITERS] = "read w",
+    [CALLS_ARM] = "arm",
+    [CALLS_DISARM] = "disarm",
+    [CALLS_CHOOSE] = "choose",
+    [CALLS_FIND] = "find",
+    [CALLS_RELEASE] = "release",
+    [CALLS_SEND_CALL] = "send call",
+    [CALLS_SEND_CANCEL] = "send cancel",
+    [CALLS_SEND_ASK] = "ask",
+    [CALLS_SEND_LISTEN] = "listen",
+    [CALLS_SEND_STOP] = "stop",
+    [CALLS_SEND_OUTCOME] = "send outcome",
+    [CALLS_REPORT_ADMITTED] = "admitted",
+    [CALLS_REPORT_FOLLOWING] = "following",
+    [CALLS_READMIT] = "readmit",
+    [CALLS_KEEP] = "keep",
+    [CALLS_COORDINATE] = "coordinate",
+    [CALLS_END_CURRENT] = "end current",
+    [CALLS_END_OWN] = "end",
+    [CALLS_REJECT] = "reject",
+};
+
+struct text {
+    char bytes[256];
+    size_t len;
+};
+
+/* One more of a list. */
+PEG_PRINTF(2, 3) static void add(struct text *text, const char *fmt, ...)
+{
+    va_list args;
+
+    if (text->len)
+        text->len += (size_t)snprintf(text->bytes + text->len, 3, ", ");
+    va_start(args, fmt);
+    text->len +=
+        (size_t)vsnprintf(text->bytes + text->len, sizeof(text->bytes) - text->len, fmt, args);
+    va_end(args);
+    CHECK(text->len < sizeof(text->bytes));
+}
+
+static void add_action(struct text *text, const struct calls_action *action)
+{
+    const char *name = ACTION_NAMES[action->kind];
+
+    switch (action->kind) {
+    case CALLS_READ:
+        if (action->n)
+            add(text, "%s %c%u", name, action->what, action->n);
+        else
+            add(text, "%s %c", name, action->what);
+        break;
+    case CALLS_PUT_REVOKED:
+    case CALLS_PUT_ENDED:
+    case CALLS_ARM:
+        add(text, "%s %u", name, action->n);
+        break;
+    case CALLS_READ_NODE:
+        add(text, "%s %u.%u", name, (unsigned)action->address.node, action->address.loop);
+        break;
+    default:
+        add(text, "%s%s%s", name, why_name(action->why), reason_name(action->reason));
+        break;
+    }
+}
+
+static void add_flag(struct text *text, const char *name, bool before, bool after)
+{
+    if (before != after)
+        add(text, "%s%s", after ? "" : "not ", name);
+}
+
+static void add_number(struct text *text, const char *name, uint64_t before, uint64_t after)
+{
+    if (before != after)
+        add(text, "%s %llu", name, (unsigned long long)after);
+}
+
+static void add_address(struct text *text, const char *name, struct bus_address before,
+                        struct bus_address after)
+{
+    if (!bus_address_equal(before, after))
+        add(text, "%s %u.%u", name, (unsigned)after.node, after.loop);
+}
+
+static void add_decisions(struct text *text, const struct calls_machine *a,
+                          const struct calls_machine *b)
+{
+    static const char *const RECHECKS[] = {"none", "result", "identity", "claim", "lease", "lost"};
+    static const char *const BARS[] = {"no", "unhealthy", "draining", "quota", "asked before"};
+    static const char *const ENDS[] = {"unseen", "heard", "read"};
+
+    if (a->recheck != b->recheck)
+        add(text, "recheck %s", RECHECKS[b->recheck]);
+    if (a->bar != b->bar)
+        add(text, "bar %s", BARS[b->bar]);
+    if (a->ending != b->ending)
+        add(text, "ending%s", reason_name(b->ending));
+    if (a->why != b->why)
+        add(text, "why%s", why_name(b->why));
+    if (a->deadline_ms != b->deadline_ms)
+        add(text, "deadline");
+    add_flag(text, "may have run", a->may_have_run, b->may_have_run);
+    add_flag(text, "unknown", a->was_unknown, b->was_unknown);
+    add_flag(text, "owner lost", a->is_owner_lost, b->is_owner_lost);
+    add_flag(text, "again", a->must_recheck, b->must_recheck);
+    if (a->end_seen != b->end_seen)
+        add(text, "end %s", ENDS[b->end_seen]);
+    add_number(text, "rechecks", a->n_rechecks, b->n_rechecks);
+}
+
+static void add_attempt(struct text *text, const struct calls_machine *a,
+                        const struct calls_machine *b)
+{
+    const bool is_forgivable = b->refusals.n && b->refusals.was_given_back[b->refusals.n - 1];
+
+    add_number(text, "attempt", a->attempt, b->attempt);
+    add_number(text, "sent", a->n_sent, b->n_sent);
+    add_number(text, "epoch", a->sent_epoch, b->sent_epoch);
+    if (strcmp(a->incarnation, b->incarnation) != 0)
+        add(text, "incarnation %s", b->incarnation);
+    add_address(text, "address", a->address, b->address);
+    if (a->refusals.n != b->refusals.n)
+        add(text, "refused %u%s", b->refusals.n, is_forgivable ? " forgivable" : "");
+    if (a->refusal != b->refusal)
+        add(text, "refusal%s", reason_name(b->refusal));
+    add_flag(text, "outdated", a->met_outdated, b->met_outdated);
+    add_number(text, "outstanding", a->n_outstanding, b->n_outstanding);
+    add_number(text, "answered", a->answered, b->answered);
+}
+
+static void print_changes(const struct calls_machine *a, const struct calls_machine *b,
+                          struct text *ret_text)
+{
+    ret_text->len = 0;
+    ret_text->bytes[0] = '\0';
+    add_decisions(ret_text, a, b);
+    add_attempt(ret_text, a, b);
+    if (a->identity.number != b->identity.number ||
+        a->identity.deadline_ms != b->identity.deadline_ms ||
+        a->identity.epoch != b->identity.epoch ||
+        !bus_address_equal(a->identity.coordinator, b->identity.coordinator))
+        add(ret_text, "identity");
+    add_address(ret_text, "coordinator", a->coordinator, b->coordinator);
+    add_number(ret_text, "walk", a->walk, b->walk);
+    CHECK(a->origin == b->origin && a->is_idempotent == b->is_idempotent &&
+          bus_id_equal(&a->id, &b->id));
+}
+
+static void print_actions(const struct calls_actions *actions, struct text *ret_text)
+{
+    ret_text->len = 0;
+    ret_text->bytes[0] = '\0';
+    for (unsigned i = 0; i < actions->n; i++)
+        add_action(ret_text, &actions->list[i]);
+}
+
+/* ---- what a row does not say ---- */
+
+static struct peg__blob *make_value(enum value value)
+{
+    static const struct calls_outcome outcome = {.kind = CALLS_KIND_TIMEOUT};
+    struct calls_identity identity = {
+        .coordinator = COORDINATOR,
+        .deadline_ms = DEADLINE_MS + (value == NEXT ? 1000 : 0),
+        .epoch = 1,
+        .number = (uint64_t)value,
+        .digest = {value == OTHER_REQUEST},
+    };
+
+    switch (value) {
+    case NOTHING:
+        return NULL;
+    case SAME:
+    case NEXT:
+    case OTHER_REQUEST:
+        return calls_identity_write(&identity);
+    case OTHER_VERSION:
+        return peg__blob_copy(peg__str("v9"));
+    case OUTCOME:
+        return calls_outcome_write(&outcome);
+    case PLACEHOLDER:
+        return calls_outcome_placeholder(1, 10, false);
+    case BY_PROVIDER:
+        return calls_claim_token(PROVIDER, "incarnation-1", 7);
+    case BY_ANOTHER:
+        return calls_claim_token(PROVIDER, "incarnation-2", 8);
+    case BY_COORDINATOR:
+        return calls_claim_token(TAKER, CALLS_TOKEN_REVOKED, 9);
+    case BY_ENDED:
+        return calls_claim_token(TAKER, CALLS_TOKEN_ENDED, 9);
+    }
+    return NULL;
+}
+
+static void set_incarnation(char incarnation[65], uint32_t attempt)
+{
+    if (attempt && !incarnation[0])
+        snprintf(incarnation, 65, "incarnation-1");
+}
+
+static void complete_sent(struct calls_machine *m)
+{
+    m->attempt = m->attempt ? m->attempt : 1;
+    m->attempt = m->attempt == NO_ATTEMPT ? 0 : m->attempt;
+    set_incarnation(m->incarnation, m->attempt);
+    m->address = PROVIDER;
+    m->sent_epoch = 1;
+    m->n_sent = m->n_sent ? m->n_sent : m->attempt != 0;
+    m->n_outstanding = m->n_outstanding ? m->n_outstanding : m->n_sent;
+}
+
+static void complete_followed(struct calls_machine *m)
+{
+    m->identity = (struct calls_identity){
+        .coordinator = COORDINATOR, .deadline_ms = DEADLINE_MS, .epoch = 1, .number = SAME};
+    if (m->coordinator.node == NO_ATTEMPT)
+        m->coordinator = (struct bus_address){0};
+    else if (!m->coordinator.node)
+        m->coordinator = COORDINATOR;
+    if (m->state >= CALLS_WALKING && !m->walk)
+        m->walk = 1;
+}
+
+static struct calls_machine complete_machine(const struct calls_machine *before)
+{
+    struct calls_machine m = *before;
+
+    if (!m.id.len)
+        m.id.len = sizeof(m.id.bytes);
+    m.deadline_ms = DEADLINE_MS;
+    if (m.state >= CALLS_SENT && m.state <= CALLS_NOTIFYING)
+        complete_sent(&m);
+    else if (calls_state_follows(m.state))
+        complete_followed(&m);
+    return m;
+}
+
+static void complete_message(struct bus_message *message)
+{
+    message->attempt = message->attempt ? message->attempt : 1;
+    message->attempt = message->attempt == NO_ATTEMPT ? 0 : message->attempt;
+    set_incarnation(message->incarnation, message->attempt);
+    message->epoch = message->epoch ? message->epoch : 1;
+    if (!message->from.node)
+        message->from = PROVIDER;
+}
+
+static void step(struct calls_machine *m, const struct input *on, struct calls_actions *ret_actions)
+{
+    struct peg__blob *current = make_value(on->value);
+    struct bus_message message = on->message;
+    const struct bus_answer answer = {
+        .status = on->status,
+        .written = on->written,
+        .current = current,
+        .epoch = on->epoch ? on->epoch : 1,
+        .addresses = &on->lease,
+        .n_addresses = 1,
+    };
+    const struct calls_event event = {
+        .kind = on->kind,
+        .now_ms = on->now_ms ? on->now_ms : NOW_MS,
+        .epoch = 1,
+        .self = SELF,
+        .grace_ms = GRACE_MS,
+        .keep_until_ms = KEEP_UNTIL_MS,
+        .is_fenced = on->is_fenced,
+        .wants_output = on->wants_output,
+        .bar = on->bar,
+        .answer = on->kind == CALLS_ANSWER ? &answer : NULL,
+        .is_own_token = on->is_own_token,
+        .is_owner = on->is_owner,
+        .message = on->kind == CALLS_MESSAGE ? &message : NULL,
+        .address = PROVIDER,
+        .incarnation = "incarnation-1",
+    };
+
+    complete_message(&message);
+    ret_actions->n = 0;
+    calls_machine_step(m, &event, ret_actions);
+    m->event = NULL;
+    m->out = NULL;
+    peg__blob_unref(current);
+}
+
+/* ---- the table ---- */
+
+static void check_row(const struct row *row)
+{
+    const struct calls_machine before = complete_machine(&row->before);
+    struct calls_machine machine = before;
+    struct calls_actions actions;
+    struct text done;
+    struct text changes;
+
+    step(&machine, &row->on, &actions);
+    print_actions(&actions, &done);
+    print_changes(&before, &machine, &changes);
+    if (strcmp(done.bytes, row->actions) != 0 || machine.state != row->after ||
+        strcmp(changes.bytes, row->changes) != 0)
+        T_FAIL("%s, %s (event %d): {%s} \"%s\" \"%s\", expected {%s} \"%s\" \"%s\"",
+               calls_state_name(row->before.state), row->about, (int)row->on.kind,
+               calls_state_name(machine.state), done.bytes, changes.bytes,
+               calls_state_name(row->after), row->actions, row->changes);
+}
+
+TEST(each_event_has_the_actions_the_state_and_the_changes_that_the_table_says)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        check_row(&ROWS[i]);
+}
+
+static const struct {
+    enum calls_state from;
+    enum calls_state to;
+} LEGAL[] = {
+#define X(a, b) {CALLS_##a, CALLS_##b},
+    CALLS_COORDINATOR_TRANSITIONS(X)
+#undef X
+};
+
+enum { N_LEGAL = sizeof(LEGAL) / sizeof(*LEGAL) };
+
+TEST(every_legal_transition_is_in_the_table)
+{
+    for (size_t i = 0; i < N_LEGAL; i++) {
+        size_t n = 0;
+
+        for (size_t j = 0; j < N_ROWS; j++)
+            n += ROWS[j].before.state == LEGAL[i].from && ROWS[j].after == LEGAL[i].to;
+        if (!n)
+            T_FAIL("no row from %s to %s", calls_state_name(LEGAL[i].from),
+                   calls_state_name(LEGAL[i].to));
+    }
+}
+
+TEST(every_transition_that_is_not_in_the_list_is_refused)
+{
+    for (unsigned from = 0; from < CALLS_N_STATES; from++)
+        for (unsigned to = 0; to < CALLS_N_STATES; to++) {
+            size_t n = from == to;
+
+            for (size_t i = 0; i < N_LEGAL; i++)
+                n += LEGAL[i].from == from && LEGAL[i].to == to;
+            CHECK_INT(calls_state_may_become((enum calls_state)from, (enum calls_state)to), n);
+        }
+}
+
+/* ---- what holds for all of them ---- */
+
+/* It may be answered before it returns. */
+static bool is_request(enum calls_action_kind kind)
+{
+    return kind <= CALLS_READ_WAITERS || kind == CALLS_CHOOSE || kind == CALLS_FIND ||
+           kind == CALLS_SEND_CALL || kind == CALLS_READMIT;
+}
+
+static bool is_end(enum calls_action_kind kind)
+{
+    return kind >= CALLS_END_CURRENT || kind == CALLS_SEND_STOP;
+}
+
+static void check_actions(const struct calls_machine *machine, const struct calls_actions *actions)
+{
+    CHECK(actions->n <= CALLS_MAX_ACTIONS);
+    for (unsigned i = 0; i < actions->n; i++) {
+        const enum calls_action_kind kind = actions->list[i].kind;
+
+        CHECK(i + 1 == actions->n || (!is_request(kind) && !is_end(kind)));
+        CHECK(is_end(kind) ? machine->state == CALLS_OVER : true);
+    }
+    if (machine->state == CALLS_OVER)
+        CHECK(actions->n && is_end(actions->list[actions->n - 1].kind));
+}
+
+TEST(a_request_or_an_end_is_the_last_action)
+{
+    unsigned most = 0;
+
+    for (size_t i = 0; i < N_ROWS; i++) {
+        struct calls_machine machine = complete_machine(&ROWS[i].before);
+        struct calls_actions actions;
+
+        step(&machine, &ROWS[i].on, &actions);
+        check_actions(&machine, &actions);
+        most = actions.n > most ? actions.n : most;
+    }
+    CHECK_INT(most, 4);
+}
+
+/* One that pauses before it repeats its request does so in the state that asks for it. */
+TEST(a_state_that_pauses_asks_again_when_the_pause_is_over)
+{
+    static const struct input over = {.kind = CALLS_TIMER};
+    unsigned n_states = 0;
+    bool is_seen[CALLS_N_STATES] = {0};
+
+    for (size_t i = 0; i < N_ROWS; i++) {
+        struct calls_machine machine = complete_machine(&ROWS[i].before);
+        struct calls_actions again = {0};
+        struct calls_actions asked = {0};
+        struct text a;
+        struct text b;
+
+        if (strcmp(ROWS[i].actions, "arm 50") != 0)
+            continue;
+        CHECK_INT(ROWS[i].after, ROWS[i].before.state);
+        n_states += !is_seen[machine.state];
+        is_seen[machine.state] = true;
+        step(&machine, &over, &again);
+        machine.out = &asked;
+        calls_request(&machine);
+        print_actions(&again, &a);
+        print_actions(&asked, &b);
+        CHECK_INT(again.n, 1);
+        CHECK(is_request(again.list[0].kind));
+        CHECK_STR(peg__str(a.bytes), b.bytes);
+    }
+    CHECK_INT(n_states, 6);
+}
+
+/* ---- any event that may come in a state ---- */
+
+enum { N_VALUES = BY_ENDED + 1 };
+
+static bool may_be_answered(const struct calls_machine *m)
+{
+    struct calls_actions asked = {0};
+    struct calls_machine copy = *m;
+
+    copy.out = &asked;
+    calls_request(&copy);
+    return m->recheck || m->state == CALLS_PROBING ||
+           (asked.n && asked.list[0].kind != CALLS_CHOOSE);
+}
+
+static bool may_happen(const struct calls_machine *m, const struct input *on)
+{
+    switch (on->kind) {
+    case CALLS_ADMIT:
+    case CALLS_LOCATE:
+        return m->state == CALLS_CHECKING;
+    case CALLS_PROVIDER:
+    case CALLS_NO_PROVIDER:
+        return m->state == CALLS_CHOOSING || (m->state == CALLS_SENT && !m->recheck);
+    case CALLS_ANSWER:
+        return may_be_answered(m);
+    default:
+        return true;
+    }
+}
+
+static const enum calls_recheck SENT_RECHECKS[] = {CALLS_RECHECK_NONE, CALLS_RECHECK_RESULT,
+                                                   CALLS_RECHECK_CLAIM, CALLS_RECHECK_LEASE,
+                                                   CALLS_RECHECK_LOST};
+static const enum calls_recheck FOLLOWING_RECHECKS[] = {
+    CALLS_RECHECK_NONE, CALLS_RECHECK_RESULT, CALLS_RECHECK_IDENTITY, CALLS_RECHECK_LEASE};
+
+/* `bits` choose among the machines that may be in that state. */
+static struct calls_machine make_machine(enum calls_state state, unsigned bits)
+{
+    const bool must_end = state >= CALLS_TELLING && state <= CALLS_GIVING_UP;
+    const bool may_end = state != CALLS_CHECKING && state != CALLS_CHOOSING && state != CALLS_SENT;
+    struct calls_machine m = {
+        .state = state,
+        .is_idempotent = bits & 1,
+        .must_recheck = bits & 2,
+        .is_owner_lost = bits & 4,
+        .may_have_run = state >= CALLS_CHOOSING && (bits & 8),
+        .why = CALLS_WHY_TIMEOUT,
+        .walk = bits & 16 ? LAST_WALK : 0,
+    };
+
+    if (must_end || (may_end && (bits & 32)))
+        m.ending = bits & 64 ? BUS_DEADLINE : BUS_CANCELED;
+    if (state == CALLS_SENT)
+        m.recheck = SENT_RECHECKS[(bits >> 7) % 5];
+    else if (state == CALLS_FOLLOWING)
+        m.recheck = FOLLOWING_RECHECKS[(bits >> 7) % 4];
+    if (calls_state_follows(state))
+        m.origin = (enum calls_origin)((bits >> 10) % 3);
+    else if (state == CALLS_PEEKING)
+        m.origin = bits & 1024 ? CALLS_ATTACHES : CALLS_STARTS;
+    else if (state == CALLS_LOCATING)
+        m.origin = bits & 1024 ? CALLS_AWAITS : CALLS_STOPS;
+    else if (state >= CALLS_CHOOSING && state <= CALLS_WRITING && state != CALLS_CLOSING)
+        m.id.len = bits & 1024 ? 16 : 32;
+    return complete_machine(&m);
+}
+
+static void try_answers(const struct calls_machine *before, struct input *on)
+{
+    static const peg_status STATUSES[] = {PEG_OK, PEG_EIO, PEG_ELIMIT, PEG_ENOMEM};
+
+    for (unsigned i = 0; i < 4 * N_VALUES * 16; i++) {
+        struct calls_machine machine = *before;
+        struct calls_actions actions;
+
+        on->status = STATUSES[i % 4];
+        on->value = (enum value)(i / 4 % N_VALUES);
+        on->written = i / 4 / N_VALUES & 1;
+        on->lease = i / 4 / N_VALUES & 2 ? PROVIDER : (struct bus_address){0};
+        on->is_owner = on->is_own_token = on->value && (i / 4 / N_VALUES & 4);
+        on->epoch = i / 4 / N_VALUES & 8 ? 2 : 1;
+        step(&machine, on, &actions);
+        check_actions(&machine, &actions);
+    }
+}
+
+static void try_messages(const struct calls_machine *before, struct input *on)
+{
+    static const enum bus_message_kind KINDS[] = {BUS_NAK, BUS_HAVE, BUS_LOST, BUS_DONE};
+
+    for (unsigned i = 0; i < 4 * 16 * 8; i++) {
+        struct calls_machine machine = *before;
+        struct calls_actions actions;
+
+        on->message = (struct bus_message){
+            .kind = KINDS[i % 4],
+            .reason = (enum bus_reason)(i / 4 % 16 % (BUS_DUPLICATE + 1)),
+            .was_claimed = i / 64 & 1,
+            .attempt = i / 64 & 2 ? NO_ATTEMPT : before->attempt,
+            .body = i / 64 & 4 ? &some_body : NULL,
+        };
+        step(&machine, on, &actions);
+        check_actions(&machine, &actions);
+    }
+}
+
+/* Each step asserts that its transition is in the list. Of the 4096 machines of a state it takes
+ * some, spread evenly. */
+TEST(any_event_in_any_state_is_legal)
+{
+    enum { N_EACH = 256 };
+
+    for (unsigned i = 0; i < CALLS_OVER * N_EACH; i++) {
+        const unsigned bits = i % N_EACH * UINT32_C(2654435761) >> 20;
+        const struct calls_machine before = make_machine((enum calls_state)(i / N_EACH), bits);
+
+        for (unsigned kind = 0; kind < CALLS_N_EVENTS; kind++) {
+            struct input on = {.kind = (enum calls_event_kind)kind};
+            struct calls_machine machine = before;
+            struct calls_actions actions;
+
+            if (!may_happen(&before, &on))
+                continue;
+            if (kind == CALLS_ANSWER) {
+                try_answers(&before, &on);
+            } else if (kind == CALLS_MESSAGE) {
+                try_messages(&before, &on);
+            } else {
+                step(&machine, &on, &actions);
+                check_actions(&machine, &actions);
+            }
+        }
+    }
+}
