@@ -175,6 +175,8 @@ void calls_locate_here(struct calls_loop *calls, enum calls_origin origin, const
 
 /* The loop ends: callers of other loops are told. */
 void calls_abandon_callers(struct calls_call *call);
+/* Its own callers of calls on other loops hear nothing any more. */
+void calls_drop_relays(struct calls_loop *calls);
 
 /* ---- quota.c: whose calls take how much of what a loop has ---- */
 

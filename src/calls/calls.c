@@ -134,6 +134,7 @@ struct calls_loop *calls_loop_free(struct calls_loop *calls)
         calls_abandon_callers(calls->first_call);
         calls_call_drop(calls->first_call);
     }
+    calls_drop_relays(calls);
     assert(peg__quota_used(&calls->quotas.large_bytes) ==
            0); /* each call has given back what it took */
     while (calls->providers)

@@ -71,6 +71,7 @@ struct calls_loop {
     /* what may be pending */
     struct calls_table by_id; /* coordinated or followed here: several may have one id */
     struct calls_call *first_call;
+    struct calls_relay *first_relay; /* to calls of other loops */
     struct calls_quotas quotas;      /* of these and the following: quota.c */
     struct calls_table outstanding;  /* calls that were here: see outstanding.c */
     struct calls_table assignments;  /* at providers of this loop, by id and attempt */

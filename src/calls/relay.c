@@ -6,13 +6,15 @@
  * back what it gets. Posts are not messages: they stay in the node, arrive in order, and are never
  * lost.
  *
- * A relay belongs to the exchange that the first post begins and `end` finishes; `leave`, if there
- * is one, keeps it until it has arrived.
+ * Two have a reference of a relay: the exchange, from `begin` to `end`; and the caller's loop,
+ * until it has the end, or the caller leaves, which gives its reference to `leave`, or the loop
+ * ends.
  */
 
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "calls/call.h"
@@ -27,6 +29,8 @@ struct calls_relay {
 
     /* the caller's loop */
     struct calls_loop *calls;
+    struct calls_relay *next; /* of those that it has a reference of */
+    struct calls_relay *prev;
     struct calls_caller *caller; /* NULL: it has left */
 
     /* set before `begin`, and `leave` */
@@ -68,9 +72,9 @@ static void unref_relay(struct calls_relay *relay)
 static void on_admitted_post(struct bus_post *post, void *user)
 {
     struct calls_relay *relay = peg__container_of(post, struct calls_relay, admitted);
-    struct calls_caller *caller = relay->caller;
+    struct calls_caller *caller = user ? relay->caller : NULL;
 
-    if (!user || !caller)
+    if (!caller)
         return;
     caller->is_follower = relay->is_admitted_follower;
     if (caller->events->on_admitted)
@@ -80,25 +84,47 @@ static void on_admitted_post(struct bus_post *post, void *user)
 static void on_output_post(struct bus_post *post, void *user)
 {
     struct output *output = (struct output *)post;
-    struct calls_caller *caller = output->relay->caller;
+    struct calls_caller *caller = user ? output->relay->caller : NULL;
 
-    if (user && caller)
+    if (caller)
         caller->events->on_output(caller, peg__blob_str(output->output));
     peg__blob_unref(output->output);
     peg__free(output);
 }
 
+/* The reference of the caller's loop is not the loop's any more. */
+static struct calls_caller *take_caller(struct calls_relay *relay)
+{
+    struct calls_caller *caller = relay->caller;
+
+    PEG_LIST_REMOVE(relay->calls->first_relay, relay, next, prev);
+    relay->caller = NULL;
+    caller->relay = NULL;
+    return caller;
+}
+
 static void on_end_post(struct bus_post *post, void *user)
 {
     struct calls_relay *relay = peg__container_of(post, struct calls_relay, end);
-    struct calls_caller *caller = relay->caller;
 
-    if (user && caller) {
-        caller->relay = NULL;
+    if (user && relay->caller) {
+        struct calls_caller *caller = take_caller(relay);
+
         caller->is_follower = relay->is_ended_follower;
         caller->events->on_end(caller, &relay->outcome);
+        unref_relay(relay);
     }
     unref_relay(relay);
+}
+
+void calls_drop_relays(struct calls_loop *calls)
+{
+    while (calls->first_relay) {
+        struct calls_relay *relay = calls->first_relay;
+
+        take_caller(relay);
+        unref_relay(relay);
+    }
 }
 
 /* ---- on the loop of the call ---- */
@@ -157,7 +183,7 @@ static void on_begin_post(struct bus_post *post, void *user)
     const struct calls_request *request = &relay->request;
     struct calls_loop *calls = (struct calls_loop *)user;
 
-    if (!calls) { /* the node ends */
+    if (!calls) { /* that loop has ended */
         unref_relay(relay);
         return;
     }
@@ -173,11 +199,9 @@ static void on_leave_post(struct bus_post *post, void *user)
 {
     struct calls_relay *relay = peg__container_of(post, struct calls_relay, leave);
 
-    if (!relay->is_over && user) {
+    if (user && !relay->is_over) {
         calls_leave(&relay->proxy, relay->leaving);
         post_end(relay);
-    } else if (!relay->is_over) {
-        unref_relay(relay); /* the node ends, and `end` will not come */
     }
     unref_relay(relay);
 }
@@ -248,7 +272,7 @@ static void begin_relay(struct calls_loop *calls, uint32_t loop, enum calls_orig
                             1000);
         return;
     }
-    atomic_init(&relay->n_refs, 1);
+    atomic_init(&relay->n_refs, 2);
     relay->proxy.events = caller->events->on_output ? &listening_proxy_events : &proxy_events;
     relay->proxy.was_asked_elsewhere = caller->was_asked_elsewhere;
     relay->begin.fn = on_begin_post;
@@ -263,7 +287,13 @@ static void begin_relay(struct calls_loop *calls, uint32_t loop, enum calls_orig
     relay->id = *id;
     caller->id = *id;
     caller->relay = relay;
+    PEG_LIST_PUSH(calls->first_relay, relay, next, prev);
     bus_post(calls->bus, loop, &relay->begin);
+    if (atomic_load(&relay->n_refs) == 1) { /* that loop has ended, and nothing was begun */
+        take_caller(relay);
+        unref_relay(relay);
+        calls_reject_caller(caller, CALLS_SERVICE_UNAVAILABLE, peg__str(CALLS_SHUTTING_DOWN), 1000);
+    }
 }
 
 /* The loop of this node that an id lives on. */
@@ -334,9 +364,7 @@ void calls_caller_leave(struct calls_caller *caller, enum calls_leaving leaving)
         calls_leave(caller, leaving);
         return;
     }
-    caller->relay = NULL;
-    relay->caller = NULL;
+    take_caller(relay);
     relay->leaving = leaving;
-    atomic_fetch_add(&relay->n_refs, 1);
     bus_post(relay->calls->bus, relay->loop, &relay->leave);
 }

@@ -275,7 +275,9 @@ static inline void on_world_message(void *user, const struct bus_message *messag
         calls_on_message(user, message);
 }
 
-static inline void world_open(struct world *world, const struct calls_options *options)
+/* One of the loops of a node; takes the toolset over. */
+static inline void world_open_loop(struct world *world, struct bus_local_hub *hub, uint32_t number,
+                                   struct gw_toolset *toolset, const struct calls_options *options)
 {
     static const struct gw_presence_options health = {.ping_interval_ms = 10000, .missed_pings = 3};
     static const struct bus_events events = {
@@ -283,24 +285,22 @@ static inline void world_open(struct world *world, const struct calls_options *o
         .on_reset = calls_on_reset,
     };
 
-    *world = (struct world){0};
+    *world = (struct world){.toolset = toolset, .toolsets = {toolset}};
     lost_kind = (enum bus_message_kind)0;
     CHECK(net_loop_new(&world->loop, NULL) == PEG_OK);
-    CHECK(bus_local_hub_new(7, &world->hub, NULL) == PEG_OK);
-    CHECK(bus_local_new(world->hub, world->loop, 0, &world->bus, NULL) == PEG_OK);
+    CHECK(bus_local_new(hub, world->loop, number, &world->bus, NULL) == PEG_OK);
     CHECK(gw_presence_new(world->bus, &health, on_health, NULL, &world->presence, NULL) == PEG_OK);
     CHECK(gw_router_init(&world->router,
                          &(struct gw_router_options){
                              .bus = world->bus,
                              .loop = world->loop,
+                             .number = number,
                              .calls = options,
                              .presence = world->presence,
                          },
                          NULL) == PEG_OK);
     world->calls = world->router.calls;
     bus_listen(world->bus, &events, world->calls);
-    world->toolset = make_toolset();
-    world->toolsets[0] = world->toolset;
     world->snapshot.toolsets = world->toolsets;
     world->snapshot.n = 1;
     atomic_init(&world->snapshot.n_refs, 1000);
@@ -308,14 +308,28 @@ static inline void world_open(struct world *world, const struct calls_options *o
     settle(world);
 }
 
-static inline void world_close(struct world *world)
+static inline void world_close_loop(struct world *world)
 {
     gw_router_clear(&world->router);
     gw_presence_free(world->presence);
     bus_free(world->bus);
     net_loop_free(world->loop);
-    bus_local_hub_free(world->hub);
     gw_toolset_unref(world->toolset);
+}
+
+static inline void world_open(struct world *world, const struct calls_options *options)
+{
+    struct bus_local_hub *hub;
+
+    CHECK(bus_local_hub_new(7, &hub, NULL) == PEG_OK);
+    world_open_loop(world, hub, 0, make_toolset(), options);
+    world->hub = hub;
+}
+
+static inline void world_close(struct world *world)
+{
+    world_close_loop(world);
+    bus_local_hub_free(world->hub);
 }
 
 /* Another catalog: with that toolset, which it takes over, or empty. */
