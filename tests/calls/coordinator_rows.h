@@ -170,6 +170,8 @@ static const struct row ROWS[] = {
      TO(CLOSING, "disarm, close 2", "ending deadline, why timeout, refusal late, outstanding 0, answered 2")},
     {"it came too late, without an identity", IN(SENT, RANDOM), MESSAGE(NAK, .reason = BUS_LATE),
      TO(OVER, "disarm, end timeout", "ending deadline, why timeout, refused 1, refusal late, outstanding 0")},
+    {"claimed at its deadline, without an identity", IN(SENT, RANDOM), .on = {CALLS_MESSAGE, .now_ms = DEADLINE_MS, .message = {.kind = BUS_NAK, .reason = BUS_LATE, .was_claimed = true}},
+     TO(OVER, "disarm, end timeout", "ending deadline, why timeout, refusal late, outstanding 0, answered 2")},
     {"a late refusal of the attempt before", IN(SENT, .attempt = 2, .n_outstanding = 2), MESSAGE(NAK, .reason = BUS_GONE), TO(SENT, "", "outstanding 1")},
     {"the same, said twice by who had claimed it", IN(SENT, .attempt = 2, .answered = 2), MESSAGE(NAK, .reason = BUS_GONE, .was_claimed = true), TO(SENT, "", "")},
     {"a refusal by another provider", IN(SENT), MESSAGE(NAK, .reason = BUS_GONE, .incarnation = "incarnation-2"), TO(SENT, "", "outstanding 0")},

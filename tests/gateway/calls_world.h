@@ -27,6 +27,7 @@ struct caller {
     struct calls_caller caller; /* the first member */
     bool is_admitted;
     bool is_follower;
+    int64_t deadline_ms; /* of the call */
     unsigned n_ends;
     unsigned n_outputs;
     enum calls_outcome_kind outcome;
@@ -82,8 +83,8 @@ static inline void caller_admitted(struct calls_caller *caller, const struct bus
     struct caller *mine = (struct caller *)caller;
 
     (void)id;
-    (void)deadline_ms;
     mine->is_admitted = true;
+    mine->deadline_ms = deadline_ms;
     mine->is_follower = is_follower;
 }
 
@@ -434,15 +435,19 @@ static inline void answer(struct world *world, struct player *player, const stru
     settle(world);
 }
 
-/* Every call of the loop, as its timer would. */
+/* Every call whose provider is here, as if it were not known whether this loop is alive. */
 static inline void look_at_all(struct world *world)
 {
-    struct calls_call *next;
+    calls_on_node_lost(world->calls, world->bus->self);
+}
 
-    for (struct calls_call *call = world->calls->first_call; call; call = next) {
-        next = call->next;
-        calls_run_recheck(call);
-    }
+/* A follower asks its coordinator to cancel the call. */
+static inline void stop(struct world *world, const struct bus_id *id)
+{
+    const struct bus_message message = {
+        .kind = BUS_FOLLOWER, .reason = BUS_STOP, .id = *id, .from = world->bus->self};
+
+    calls_on_message(world->calls, &message);
 }
 
 /* ---- registers ---- */

@@ -186,7 +186,7 @@ TEST(nothing_is_kept_of_a_call_that_waited_in_a_queue)
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "", 0);
     call_as(&world, &second, "add", "", 0);
-    calls_run_recheck(second.caller.call); /* it is not claimed */
+    look_at_all(&world); /* the second is not claimed: it is sent again */
     settle(&world);
     answer(&world, &player, &player.handed[0], "1");
     CHECK_INT(player.n_handed, 2);
@@ -202,16 +202,14 @@ static void check_kept(struct world *world, const char *key, int64_t keep_ms)
 {
     struct player player;
     struct caller caller;
-    const struct calls_call *call;
     const struct calls_assignment *assignment;
 
     attach(world, &player, "incarnation-1", 1);
     call_as(world, &caller, "add", key, 0);
-    call = caller.caller.call;
     assignment = calls_assignment_find(world->calls, &player.handed[0].id, 1);
-    CHECK_INT(calls_keep_until(world->calls, &call->entry.id, call->machine.deadline_ms),
-              call->machine.deadline_ms + keep_ms);
-    CHECK_INT(calls_assignment_keep_until(assignment), call->machine.deadline_ms + keep_ms);
+    CHECK_INT(calls_keep_until(world->calls, &caller.caller.id, caller.deadline_ms),
+              caller.deadline_ms + keep_ms);
+    CHECK_INT(calls_assignment_keep_until(assignment), caller.deadline_ms + keep_ms);
     answer(world, &player, &player.handed[0], "1");
     calls_provider_leave(player.provider);
     settle(world);
@@ -701,37 +699,6 @@ TEST(a_deadline_while_it_waits_is_a_timeout_that_never_started)
     world_close(&world);
 }
 
-/* What is queued may be its provider's to start in the last millisecond of its time, which its
- * provider side takes for the end. */
-TEST(a_call_whose_turn_comes_as_its_time_ends_is_a_timeout)
-{
-    static const char *const keys[] = {"", "key-1"};
-
-    for (size_t i = 0; i < 2; i++) {
-        struct world world;
-        struct player player;
-        struct caller running;
-        struct caller waiting;
-        struct calls_call *call;
-
-        world_open(&world, &DEFAULTS);
-        attach(&world, &player, "incarnation-1", 1);
-        call_as(&world, &running, "add", "", 0);
-        call_as(&world, &waiting, "add", keys[i], 60000);
-        call = waiting.caller.call;
-        call->machine.deadline_ms = bus_now_ms(world.bus);
-        calls_assignment_find(world.calls, &call->entry.id, 1)->machine.deadline_ms =
-            call->machine.deadline_ms;
-        answer(&world, &player, &player.handed[0], "1");
-
-        CHECK_INT(player.n_handed, 1);
-        CHECK_INT(waiting.n_ends, 1);
-        CHECK_INT(waiting.error, CALLS_TIMEOUT);
-        CHECK(!waiting.was_started);
-        world_close(&world);
-    }
-}
-
 /* Whatever there is no memory for at that moment: the right to start it is taken back when there
  * is. */
 TEST(a_deadline_without_memory_is_a_timeout_that_never_started)
@@ -1161,29 +1128,6 @@ TEST(a_provider_that_does_not_come_back_leaves_the_outcome_unknown)
     world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &caller, "add", "", 0);
-    calls_provider_leave(player.provider);
-    await_end(&world, &caller);
-    CHECK(caller.outcome == CALLS_KIND_UNKNOWN);
-    CHECK(caller.was_started);
-    world_close(&world);
-}
-
-/* A call that has run for long looks seldom whether its provider is there: this one would not for
- * an hour. */
-TEST(a_call_that_looks_seldom_hears_that_its_provider_did_not_come_back)
-{
-    const struct calls_options options = {.lease_ms = 300};
-    struct world world;
-    struct player player;
-    struct caller caller;
-    struct calls_call *call;
-
-    world_open(&world, &options);
-    attach(&world, &player, "incarnation-1", 1);
-    call_as(&world, &caller, "add", "", 2 * 3600 * 1000);
-    call = caller.caller.call;
-    call->machine.n_rechecks = 20;
-    bus_arm(world.bus, &call->again, bus_now_ns(world.bus) + 3600 * PEG_NS_PER_S);
     calls_provider_leave(player.provider);
     await_end(&world, &caller);
     CHECK(caller.outcome == CALLS_KIND_UNKNOWN);

@@ -29,14 +29,6 @@ static void ask_at_length(struct world *world, struct caller *caller)
     calls_start(world->calls, &request, &caller->caller);
 }
 
-static void stop(struct world *world, const struct bus_id *id)
-{
-    const struct bus_message message = {
-        .kind = BUS_FOLLOWER, .reason = BUS_STOP, .id = *id, .from = world->bus->self};
-
-    calls_on_message(world->calls, &message);
-}
-
 /* A second request of the same identity, with another payload, is rejected and changes nothing. */
 TEST(a_call_is_stopped_though_another_request_has_its_identity)
 {
@@ -170,17 +162,18 @@ TEST(a_second_caller_learns_at_once_that_it_was_canceled)
 
 TEST(a_second_caller_learns_at_once_that_the_outcome_is_unknown)
 {
+    const struct calls_options options = {.grace_ms = 1};
     struct world world;
     struct player player;
     struct caller first;
     struct caller second;
 
-    world_open(&world, &DEFAULTS);
+    world_open(&world, &options);
     attach(&world, &player, "incarnation-1", 1);
     call_as(&world, &first, "add", "key-1", 0);
     call_as(&world, &second, "add", "key-1", 0);
-    first.caller.call->deadline.fn(&first.caller.call->deadline);
-    settle(&world);
+    stop(&world, &first.caller.id);
+    await_end(&world, &first);
     CHECK_INT(first.outcome, CALLS_KIND_UNKNOWN);
     CHECK_INT(second.n_ends, 1);
     CHECK_INT(second.outcome, CALLS_KIND_UNKNOWN);
