@@ -80,7 +80,93 @@ PEG_API PEG_MUST_USE peg_status peg_mcp_serve_stdio(peg_registry *registry,
                                                     const peg_mcp_options *options,
                                                     peg_error *reterr);
 
-/* ---- within a handler -------------------------------------------------------------------------
+/* ---- resources and prompts: any thread, also while it serves ----------------------------------
+ */
+
+/* A request for one of them, as its function sees it: on a thread for handlers, until it returns.
+ */
+typedef struct peg_mcp_request peg_mcp_request;
+/* Answers with peg_mcp_reply_...(), as often as there is something, or with peg_mcp_fail(). */
+typedef void (*peg_mcp_fn)(peg_mcp_request *request, void *user);
+
+/* Only uri, name and read are required. Everything is copied but user. */
+typedef struct peg_mcp_resource_def {
+    size_t size; /* set by PEG_MCP_RESOURCE_DEF_INIT */
+    /* Such as file:///notes.txt; or a template for many of them, such as note:///{id}: {id} stands
+     * for what has no slash, {+id} for anything. */
+    const char *uri;
+    const char *name;
+    const char *title;       /* [none] */
+    const char *description; /* [none] */
+    const char *mime_type;   /* [unknown] */
+    peg_mcp_fn read;
+    peg_mcp_fn complete; /* suggests values for the names of a template [none] */
+    void *user;
+    void (*user_free)(void *); /* called once with user; NULL if not owned */
+} peg_mcp_resource_def;
+#define PEG_MCP_RESOURCE_DEF_INIT .size = sizeof(peg_mcp_resource_def)
+
+/* PEG_EINVAL (E_MCP, `where` names the field), PEG_EEXISTS (E_MCP): it has the URI already;
+ * PEG_ELIMIT (E_MCP), PEG_ENOMEM. On failure user_free is not called. What is first of its kind
+ * belongs before the client comes: clients ask once what there is. */
+PEG_API PEG_MUST_USE peg_status peg_mcp_server_add_resource(peg_mcp_server *server,
+                                                            const peg_mcp_resource_def *def,
+                                                            peg_error *reterr);
+/* Silent if there is none. Requests that run go on. */
+PEG_API void peg_mcp_server_remove_resource(peg_mcp_server *server, const char *uri);
+/* Notifies those who subscribed to it. PEG_ENOMEM. */
+PEG_API peg_status peg_mcp_server_resource_updated(peg_mcp_server *server, const char *uri);
+
+typedef struct peg_mcp_argument {
+    const char *name;
+    const char *description; /* [none] */
+    bool is_required;
+} peg_mcp_argument;
+
+/* Only name and get are required. Everything is copied but user. */
+typedef struct peg_mcp_prompt_def {
+    size_t size; /* set by PEG_MCP_PROMPT_DEF_INIT */
+    const char *name;
+    const char *title;       /* [none] */
+    const char *description; /* [none] */
+    const peg_mcp_argument *arguments;
+    size_t n_arguments;
+    peg_mcp_fn get;      /* required arguments are there */
+    peg_mcp_fn complete; /* suggests values for arguments [none] */
+    void *user;
+    void (*user_free)(void *); /* called once with user; NULL if not owned */
+} peg_mcp_prompt_def;
+#define PEG_MCP_PROMPT_DEF_INIT .size = sizeof(peg_mcp_prompt_def)
+
+/* As peg_mcp_server_add_resource(), by name. */
+PEG_API PEG_MUST_USE peg_status peg_mcp_server_add_prompt(peg_mcp_server *server,
+                                                          const peg_mcp_prompt_def *def,
+                                                          peg_error *reterr);
+PEG_API void peg_mcp_server_remove_prompt(peg_mcp_server *server, const char *name);
+
+/* What is asked: borrowed from the request. */
+PEG_API const char *peg_mcp_request_name(const peg_mcp_request *request); /* or the URI */
+/* The value of an argument, or of a name of the template as it stands in the URI; "" if absent. */
+PEG_API const char *peg_mcp_request_argument(const peg_mcp_request *request, const char *name);
+/* Of a completion: which argument, and what is there of it so far; "" otherwise. */
+PEG_API const char *peg_mcp_request_completes(const peg_mcp_request *request);
+PEG_API const char *peg_mcp_request_value(const peg_mcp_request *request);
+/* Carries its cancellation; gates open on it (gate.h). */
+PEG_API peg_ctx *peg_mcp_request_ctx(const peg_mcp_request *request);
+
+/* One more part of the answer: contents of a resource, a message of the user, or a suggestion, of
+ * which the first 100 are sent. PEG_EINVAL: no UTF-8; PEG_ESTATE: a prompt has no bytes, and only a
+ * prompt has messages; PEG_ELIMIT beyond 16 MiB in all; PEG_ENOMEM. */
+PEG_API peg_status peg_mcp_reply_text(peg_mcp_request *request, peg_str utf8);
+PEG_API peg_status peg_mcp_reply_bytes(peg_mcp_request *request, peg_str bytes);
+/* role: "user" or "assistant". */
+PEG_API peg_status peg_mcp_reply_message(peg_mcp_request *request, const char *role, peg_str utf8);
+/* It failed; or, is_missing, there is no such thing. */
+PEG_API void peg_mcp_fail(peg_mcp_request *request, bool is_missing, const char *fmt, ...)
+    PEG_PRINTF(3, 4);
+
+/* ---- within a handler of a tool
+ * -------------------------------------------------------------------------
  */
 
 /* As RFC 5424 orders them. */

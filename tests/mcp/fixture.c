@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pegboard/cleanup.h"
 #include "pegboard/mcp.h"
@@ -100,11 +101,56 @@ static const peg_tool_def tools[] = {
     {PEG_TOOL_DEF_INIT, .name = "ask", .description = "Asks a person", .run = ask},
 };
 
+static void read_note(peg_mcp_request *request, void *user)
+{
+    char text[64];
+
+    (void)user;
+    snprintf(text, sizeof(text), "note %s", peg_mcp_request_argument(request, "id"));
+    peg_mcp_reply_text(request, peg_cstr(text));
+}
+
+static void greet(peg_mcp_request *request, void *user)
+{
+    char text[64];
+
+    (void)user;
+    snprintf(text, sizeof(text), "Greet %.32s", peg_mcp_request_argument(request, "who"));
+    peg_mcp_reply_text(request, peg_cstr(text));
+}
+
+static void suggest(peg_mcp_request *request, void *user)
+{
+    (void)user;
+    peg_mcp_reply_text(request, peg_cstr("Ada"));
+    peg_mcp_reply_text(request, peg_cstr("Alan"));
+}
+
+static peg_status add_items(peg_mcp_server *server, peg_error *reterr)
+{
+    static const peg_mcp_argument who = {"who", "whom to greet", true};
+    static const peg_mcp_resource_def resources[] = {
+        {PEG_MCP_RESOURCE_DEF_INIT, .uri = "note:///one", .name = "one", .read = read_note,
+         .mime_type = "text/plain"},
+        {PEG_MCP_RESOURCE_DEF_INIT, .uri = "note:///by-id/{id}", .name = "by id", .read = read_note,
+         .mime_type = "text/plain"},
+    };
+    static const peg_mcp_prompt_def prompt = {
+        PEG_MCP_PROMPT_DEF_INIT, .name = "greet", .arguments = &who,
+        .n_arguments = 1,        .get = greet,    .complete = suggest};
+    peg_status status = peg_mcp_server_add_resource(server, &resources[0], reterr);
+
+    if (!status)
+        status = peg_mcp_server_add_resource(server, &resources[1], reterr);
+    return status ? status : peg_mcp_server_add_prompt(server, &prompt, reterr);
+}
+
 int main(void)
 {
     const peg_mcp_options options = {PEG_MCP_OPTIONS_INIT, .name = "fixture", .version = "1.0",
                                      .instructions = "Use it in tests", .page_items = 4};
     PEG_CLEANUP(peg_registry_unrefp) peg_registry *registry = NULL;
+    peg_mcp_server *server = NULL;
     peg_error error;
     peg_status status = peg_registry_new(NULL, 0, &registry, &error);
 
@@ -116,7 +162,12 @@ int main(void)
             status = peg_registry_register(registry, tool, false, &error);
     }
     if (!status)
-        status = peg_mcp_serve_stdio(registry, &options, &error);
+        status = peg_mcp_server_new(registry, &options, &server, &error);
+    if (!status)
+        status = add_items(server, &error);
+    if (!status)
+        status = peg_mcp_server_serve(server, STDIN_FILENO, STDOUT_FILENO, &error);
+    peg_mcp_server_free(server);
     if (status)
         fprintf(stderr, "%s: %s\n", error.code, error.message);
     return status ? 1 : 0;

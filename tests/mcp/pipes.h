@@ -134,7 +134,9 @@ static inline const char *pipes_read(struct pipes *p)
         p->rest_len += (size_t)n;
     }
     free(p->line);
-    p->line = strndup(p->rest, (size_t)(end - p->rest));
+    p->line = malloc((size_t)(end - p->rest) + 1);
+    memcpy(p->line, p->rest, (size_t)(end - p->rest));
+    p->line[end - p->rest] = '\0';
     p->rest_len -= (size_t)(end + 1 - p->rest);
     memmove(p->rest, end + 1, p->rest_len);
     return p->line;

@@ -74,13 +74,13 @@ static peg_status list_tools(struct mcp_host *host, peg_str after, struct mcp_pa
     return status;
 }
 
-static peg_status list_items(struct mcp_source *source, enum mcp_list_kind kind, peg_str after,
-                             struct mcp_page *page)
+static peg_status list_page(struct mcp_source *source, enum mcp_list_kind kind, peg_str after,
+                            struct mcp_page *page)
 {
     struct mcp_host *host = peg__container_of(source, struct mcp_host, source);
 
-    (void)kind; /* there are tools alone */
-    return list_tools(host, after, page);
+    return kind == MCP_TOOLS ? list_tools(host, after, page)
+                             : mcp__list_items(host, kind, after, page);
 }
 
 /* ---- a worker: one call ---- */
@@ -114,7 +114,10 @@ static void run_job(struct mcp__job *job)
 {
     struct mcp__report *end = job->end;
 
-    run_tool(job);
+    if (job->item)
+        mcp__run_item(job);
+    else
+        run_tool(job);
     job->end = NULL;
     *end = (struct mcp__report){.kind = MCP__END, .job = job};
     (void)mcp__post(job->workers, end);
@@ -130,12 +133,105 @@ static void fail_to_begin(struct mcp_call *call, const char *message)
     mcp_call_end(call, &result);
 }
 
+static void reject_missing(struct mcp_call *call)
+{
+    const struct mcp_request *request = mcp_call_request(call);
+    struct mcp_result result = {0};
+    struct peg__out out = {.buf = &result.data};
+
+    if (request->kind == MCP_READ_RESOURCE) {
+        mcp_result_fail(&result, MCP_RESOURCE_NOT_FOUND, "Resource not found");
+        result.data.max = PEG_LIMIT_MCP_RESULT_BYTES;
+        peg__out_object(&out);
+        peg__out_member(&out, "uri", request->name);
+        peg__out_end_object(&out);
+    } else {
+        mcp_result_fail(&result, MCP_INVALID_PARAMS, "there is no such prompt or resource");
+    }
+    mcp_call_end(call, &result);
+}
+
+/* What is wrong with the arguments of a prompt, or NULL: they are strings, and none is missing. */
+static const char *judge_arguments(const struct mcp_request *request, const struct mcp__item *item)
+{
+    PEG_JSON_EACH_MEMBER (request->args, key) {
+        if (key[1].kind != PEG_JSON_STRING)
+            return "arguments of a prompt are strings";
+    }
+    for (const char **name = item->required; *name; name++) {
+        if (!peg_json_get(request->args, *name))
+            return "a required argument is missing";
+    }
+    return NULL;
+}
+
+static enum mcp_list_kind list_of(const struct mcp_request *request)
+{
+    const peg_json *ref = peg_json_get(request->params, "ref");
+
+    return request->kind == MCP_GET_PROMPT ||
+                   (request->kind == MCP_COMPLETE &&
+                    peg__str_is(peg_json_str(peg_json_get(ref, "type")), "ref/prompt"))
+               ? MCP_PROMPTS
+               : MCP_RESOURCES;
+}
+
+/* False: the call has ended. */
+static bool find_item(struct mcp_host *host, struct mcp_call *call, struct mcp__item **ret_item)
+{
+    const struct mcp_request *request = mcp_call_request(call);
+    struct mcp_result result = {0};
+    const char *wrong;
+
+    *ret_item = NULL;
+    if (request->kind == MCP_CALL_TOOL)
+        return true;
+    *ret_item = mcp__find_item(host, list_of(request), request->name);
+    if (!*ret_item) {
+        reject_missing(call);
+        return false;
+    }
+    wrong = request->kind == MCP_GET_PROMPT ? judge_arguments(request, *ret_item) : NULL;
+    if (!wrong)
+        return true;
+    mcp__item_unref(*ret_item);
+    mcp_result_fail(&result, MCP_INVALID_PARAMS, "%s", wrong);
+    mcp_call_end(call, &result);
+    return false;
+}
+
+/* Takes the item over. */
+static peg_status make_job(struct mcp_host *host, struct mcp_call *call, struct mcp__item *item,
+                           struct mcp__job **ret_job)
+{
+    peg_status status = mcp__job_new(host, call, ret_job);
+
+    if (status) {
+        mcp__item_unref(item);
+        return status;
+    }
+    (*ret_job)->item = item;
+    if (item && item->kind == MCP_TEMPLATES && (*ret_job)->kind == MCP_READ_RESOURCE) {
+        peg__free((*ret_job)->args);
+        (*ret_job)->args = NULL;
+        status = mcp__template_values(item, peg__str((*ret_job)->name), &(*ret_job)->args);
+    }
+    if (status) {
+        mcp__job_drop_ctx(*ret_job);
+        mcp__job_unref(*ret_job);
+    }
+    return status;
+}
+
 static void begin_call(struct mcp_source *source, struct mcp_call *call)
 {
     struct mcp_host *host = peg__container_of(source, struct mcp_host, source);
+    struct mcp__item *item;
     struct mcp__job *job = NULL;
 
-    if (mcp__job_new(host, call, &job)) {
+    if (!find_item(host, call, &item))
+        return;
+    if (make_job(host, call, item, &job)) {
         fail_to_begin(call, "the server is out of memory: try again later");
         return;
     }
@@ -164,7 +260,7 @@ static void cancel_call(struct mcp_source *source, struct mcp_call *call, const 
 }
 
 static const struct mcp_source_ops source_ops = {
-    .list = list_items, .begin = begin_call, .answer = answer_call, .cancel = cancel_call};
+    .list = list_page, .begin = begin_call, .answer = answer_call, .cancel = cancel_call};
 
 /* ---- the loop: reports ---- */
 
@@ -179,12 +275,17 @@ static void end_job(struct mcp__job *job)
     mcp__job_unref(job); /* the loop's */
 }
 
-static void take_report(struct mcp__report *report)
+static void take_report(struct mcp_host *host, struct mcp__report *report)
 {
     struct mcp__job *job = report->job;
     const peg_str name = peg__strn(report->text, report->name_len);
     const peg_str text = peg__strn(report->text + report->name_len, report->text_len);
 
+    if (!job) {
+        if (host->server)
+            mcp_server_updated(host->server, text);
+        return;
+    }
     atomic_fetch_sub(&job->n_reported,
                      report->kind == MCP__END ? 0 : sizeof(*report) + name.len + text.len);
     if (!job->call) /* a handler that was abandoned on a pool still talks */
@@ -205,18 +306,28 @@ static void take_report(struct mcp__report *report)
     case MCP__END:
         end_job(job);
         return;
+    case MCP__UPDATED: /* of no job */
+        return;
     }
 }
 
-static bool take_change(struct mcp_host *host)
+static bool take_change(struct mcp_host *host, int kind)
 {
     bool is_changed;
 
     pthread_mutex_lock(&host->workers->lock);
-    is_changed = host->workers->is_changed;
-    host->workers->is_changed = false;
+    is_changed = host->workers->is_changed[kind];
+    host->workers->is_changed[kind] = false;
     pthread_mutex_unlock(&host->workers->lock);
     return is_changed;
+}
+
+/* What was added while it serves is offered to those who ask from now on. */
+static void take_offers(struct mcp_host *host)
+{
+    pthread_mutex_lock(&host->items_lock);
+    host->source.offers |= host->new_offers;
+    pthread_mutex_unlock(&host->items_lock);
 }
 
 void mcp_host_pump(struct mcp_host *host)
@@ -226,13 +337,30 @@ void mcp_host_pump(struct mcp_host *host)
     while (report) {
         struct mcp__report *next = report->next;
 
-        take_report(report);
+        take_report(host, report);
         mcp__job_unref(report->job);
         peg__free(report);
         report = next;
     }
-    if (host->server && take_change(host))
-        mcp_server_changed(host->server, MCP_TOOLS);
+    take_offers(host);
+    for (int kind = 0; host->server && kind < MCP_N_LISTS; kind++) {
+        if (take_change(host, kind))
+            mcp_server_changed(host->server, (enum mcp_list_kind)kind);
+    }
+}
+
+peg_status mcp_host_updated(struct mcp_host *host, peg_str uri)
+{
+    struct mcp__report *report = peg__alloc_zero(1, sizeof(*report) + uri.len);
+
+    if (!report)
+        return PEG_ENOMEM;
+    report->kind = MCP__UPDATED;
+    report->text_len = uri.len;
+    memcpy(report->text, uri.ptr, uri.len);
+    if (!mcp__post(host->workers, report))
+        peg__free(report);
+    return PEG_OK;
 }
 
 /* ---- its life ---- */
@@ -242,7 +370,7 @@ static void on_change(struct peg__registry_observer *observer)
 {
     struct mcp_host *host = peg__container_of(observer, struct mcp_host, observer);
 
-    mcp__post_change(host->workers);
+    mcp__post_change(host->workers, MCP_TOOLS);
 }
 
 static peg_status copy_run(struct mcp_host *host, const peg_run_options *run, peg_error *reterr)
@@ -273,6 +401,8 @@ peg_status mcp_host_new(const struct mcp_host_config *config, struct mcp_host **
     }
     host->source =
         (struct mcp_source){.ops = &source_ops, .offers = MCP_OFFERS_TOOLS | MCP_OFFERS_LOG};
+    pthread_mutex_init(&host->items_lock, NULL);
+    host->items = (struct peg__map)PEG__MAP(PEG_LIMIT_MCP_ITEMS);
     host->registry = peg_registry_ref(config->registry);
     host->observer.fn = on_change;
     peg__registry_observe(host->registry, &host->observer);
@@ -296,6 +426,7 @@ struct mcp_host *mcp_host_free(struct mcp_host *host)
     host->server = NULL;
     mcp_host_pump(host); /* what abandoned handlers said */
     mcp__workers_unref(host->workers);
+    mcp__items_free(host);
     peg_ctx_unref(host->ctx);
     peg_pool_unref(host->run.pool);
     peg_registry_unref(host->registry);

@@ -4,6 +4,8 @@
 
 /*
  *   host.c     the source: lists, begins, cancels; what handlers report
+ *   items.c    resources and prompts of the host
+ *   request.c  a request for one of them, as its function sees it
  *   report.c   progress and log messages of handlers
  *   job.c      a call as its handler sees it: its context
  *   gate.c     a gate as questions to the client, and answers back
@@ -16,11 +18,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/list.h"
+#include "base/arena.h"
+#include "base/map.h"
 #include "core/context/context.h"
 #include "core/registry/registry.h"
 #include "mcp/source/source.h"
 #include "pegboard/gate.h"
+#include "pegboard/mcp.h"
 
 struct mcp__job;
 
@@ -32,12 +36,13 @@ enum mcp__report_kind {
     MCP__OUTPUT,
     MCP__ASK,
     MCP__END,
+    MCP__UPDATED, /* a resource, by its URI; of no job */
 };
 
 /* From a handler to the loop. Owned by the mailbox, then by the loop. */
 struct mcp__report {
     enum mcp__report_kind kind;
-    struct mcp__job *job; /* one reference */
+    struct mcp__job *job; /* one reference, or NULL */
     struct mcp__report *next;
     double progress;
     double total;
@@ -61,7 +66,7 @@ struct mcp__workers {
     unsigned n_blocked; /* threads whose handler waits at a gate */
     unsigned concurrency;
     bool is_closed;
-    bool is_changed; /* the registry has */
+    bool is_changed[MCP_N_LISTS];
     void (*run)(struct mcp__job *job);
     void (*wake)(void *user);
     void *user;
@@ -80,7 +85,7 @@ void mcp__workers_block(struct mcp__workers *workers, bool is_blocked);
 /* Any thread. Takes the report over. False: nobody takes reports any more. */
 bool mcp__post(struct mcp__workers *workers, struct mcp__report *report);
 /* Any thread, any lock: wakes the loop to look at what has changed. */
-void mcp__post_change(struct mcp__workers *workers);
+void mcp__post_change(struct mcp__workers *workers, enum mcp_list_kind kind);
 /* All that waits, the first one first. */
 struct mcp__report *mcp__take_reports(struct mcp__workers *workers);
 
@@ -95,9 +100,10 @@ struct mcp__job {
     struct mcp__job *next; /* of the queue */
     enum mcp_call_kind kind;
     bool wants_output;
-    char *name;   /* owned */
-    char *args;   /* owned: JSON */
-    peg_ctx *ctx; /* NULL once it is done: the context holds the job */
+    struct mcp__item *item; /* one reference; NULL: a tool */
+    char *name;             /* owned */
+    char *args;             /* owned: JSON */
+    peg_ctx *ctx;           /* NULL once it is done: the context holds the job */
     peg_cancel *cancel;
     struct mcp_result result; /* the worker's until it has ended */
     struct mcp__report *end;  /* made at the beginning, so that ending needs no memory */
@@ -131,6 +137,38 @@ void mcp__answer_gate(struct mcp__job *job, const peg_json *answers, const char 
 /* What a tool answered. has_schema: its results are checked, and so are structured. */
 void mcp__put_record(struct mcp_result *result, const peg_record *record, bool has_schema);
 
+/* ---- items.c ---- */
+
+/* Immutable, counted: the map's, and the jobs'. */
+struct mcp__item {
+    atomic_uint n_refs;
+    struct peg__arena arena; /* all strings */
+    enum mcp_list_kind kind;
+    const char *key; /* URI, template or name */
+    const char *mime_type;
+    peg_str json;          /* its definition */
+    const char **required; /* arguments of a prompt, NULL behind the last */
+    peg_mcp_fn run;
+    peg_mcp_fn complete;
+    void *user;
+    void (*user_free)(void *);
+};
+
+struct mcp__item *mcp__item_ref(struct mcp__item *item);
+struct mcp__item *mcp__item_unref(struct mcp__item *item);
+/* A reference, or NULL. A resource may be one that a template stands for. */
+struct mcp__item *mcp__find_item(struct mcp_host *host, enum mcp_list_kind kind, peg_str key);
+/* What a template's names stand for in a URI, as a JSON object. */
+peg_status mcp__template_values(const struct mcp__item *item, peg_str uri, char **ret_json);
+peg_status mcp__list_items(struct mcp_host *host, enum mcp_list_kind kind, peg_str after,
+                           struct mcp_page *page);
+void mcp__items_free(struct mcp_host *host);
+
+/* ---- request.c ---- */
+
+/* A worker: runs the function of a job's item. */
+void mcp__run_item(struct mcp__job *job);
+
 /* ---- host.c ---- */
 
 struct mcp_host {
@@ -140,6 +178,9 @@ struct mcp_host {
     peg_run_options run;
     peg_run_hooks hooks;
     peg_ctx *ctx; /* with the registry */
+    pthread_mutex_t items_lock;
+    struct peg__map items; /* under the lock: of resources, templates and prompts */
+    unsigned new_offers;   /* under the lock: that the loop adds to the source's */
     struct mcp__workers *workers;
     struct peg__registry_observer observer;
 };

@@ -23,6 +23,7 @@ struct mcp__job *mcp__job_unref(struct mcp__job *job)
         return NULL;
     mcp_result_free(&job->result);
     mcp__workers_unref(job->workers);
+    mcp__item_unref(job->item);
     peg_gate_unref(job->gate);
     peg_cancel_unref(job->cancel);
     pthread_mutex_destroy(&job->lock);

@@ -8,6 +8,7 @@
  */
 
 #include "mcp/protocol/protocol.h"
+#include "pegboard/mcp.h"
 #include "pegboard/registry.h"
 #include "pegboard/run.h"
 
@@ -31,6 +32,14 @@ struct mcp_host *mcp_host_free(struct mcp_host *host);
 struct mcp_source *mcp_host_source(struct mcp_host *host);
 /* Whom changes of the registry are reported to. */
 void mcp_host_set_server(struct mcp_host *host, struct mcp_server *server);
+/* Resources and prompts of the host, see pegboard/mcp.h. Any thread. */
+peg_status mcp_host_add_resource(struct mcp_host *host, const peg_mcp_resource_def *def,
+                                 peg_error *reterr);
+peg_status mcp_host_add_prompt(struct mcp_host *host, const peg_mcp_prompt_def *def,
+                               peg_error *reterr);
+/* MCP_RESOURCES removes templates too. */
+void mcp_host_remove(struct mcp_host *host, enum mcp_list_kind kind, peg_str key);
+peg_status mcp_host_updated(struct mcp_host *host, peg_str uri);
 /* The loop: takes what handlers have reported. */
 void mcp_host_pump(struct mcp_host *host);
 

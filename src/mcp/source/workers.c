@@ -178,10 +178,10 @@ bool mcp__post(struct mcp__workers *workers, struct mcp__report *report)
     return is_taken;
 }
 
-void mcp__post_change(struct mcp__workers *workers)
+void mcp__post_change(struct mcp__workers *workers, enum mcp_list_kind kind)
 {
     pthread_mutex_lock(&workers->lock);
-    workers->is_changed = true;
+    workers->is_changed[kind] = true;
     workers->wake(workers->user);
     pthread_mutex_unlock(&workers->lock);
 }

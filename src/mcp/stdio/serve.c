@@ -274,6 +274,7 @@ static peg_status serve_client(struct serving *s, peg_error *reterr)
     if (mcp_peer_new(s->server->protocol, &peer_ops, s, "local", &s->peer))
         return peg__fail_nomem(reterr);
     advance(s);
+    mcp_host_pump(s->server->host); /* what it offers by now */
     while (!proceed(s))
         run_round(s);
     mcp_peer_free(s->peer);

@@ -167,6 +167,39 @@ peg_mcp_server *peg_mcp_server_free(peg_mcp_server *server)
     return NULL;
 }
 
+/* ---- resources and prompts ---- */
+
+peg_status peg_mcp_server_add_resource(peg_mcp_server *server, const peg_mcp_resource_def *def,
+                                       peg_error *reterr)
+{
+    PEG__READ_OR_RETURN(def, PEG_MCP_RESOURCE_DEF_INIT, reterr);
+
+    return mcp_host_add_resource(server->host, def, reterr);
+}
+
+void peg_mcp_server_remove_resource(peg_mcp_server *server, const char *uri)
+{
+    mcp_host_remove(server->host, MCP_RESOURCES, peg__str(uri));
+}
+
+peg_status peg_mcp_server_resource_updated(peg_mcp_server *server, const char *uri)
+{
+    return mcp_host_updated(server->host, peg__str(uri));
+}
+
+peg_status peg_mcp_server_add_prompt(peg_mcp_server *server, const peg_mcp_prompt_def *def,
+                                     peg_error *reterr)
+{
+    PEG__READ_OR_RETURN(def, PEG_MCP_PROMPT_DEF_INIT, reterr);
+
+    return mcp_host_add_prompt(server->host, def, reterr);
+}
+
+void peg_mcp_server_remove_prompt(peg_mcp_server *server, const char *name)
+{
+    mcp_host_remove(server->host, MCP_PROMPTS, peg__str(name));
+}
+
 peg_status peg_mcp_serve_stdio(peg_registry *registry, const peg_mcp_options *options,
                                peg_error *reterr)
 {

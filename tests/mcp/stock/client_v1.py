@@ -64,6 +64,15 @@ async def main():
                 "picture": content(await session.call_tool("picture", {})),
                 "worked": content(await session.call_tool("progress", {}, progress_callback=on_progress)),
                 "hello": content(await session.call_tool("ask", {})),
+                "resources": [str(resource.uri) for resource in (await session.list_resources()).resources],
+                "templates": [template.uriTemplate for template in
+                              (await session.list_resource_templates()).resourceTemplates],
+                "note": [content.text for content in (await session.read_resource("note:///by-id/7")).contents],
+                "missing": await fails(session.read_resource("note:///nothing")),
+                "prompts": [prompt.name for prompt in (await session.list_prompts()).prompts],
+                "prompt": (await session.get_prompt("greet", {"who": "Ada"})).messages[0].content.text,
+                "completed": (await session.complete(types.PromptReference(type="ref/prompt", name="greet"),
+                                                     {"name": "who", "value": "A"})).completion.values,
                 "again": (await session.call_tool("add", {"a": 1, "b": 1})).structuredContent,
                 **seen,
             }

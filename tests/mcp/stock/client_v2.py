@@ -63,6 +63,15 @@ async def main():
             "picture": content(await client.call_tool("picture", {})),
             "worked": content(await client.call_tool("progress", {}, progress_callback=on_progress)),
             "hello": content(await client.call_tool("ask", {})),
+            "resources": [str(resource.uri) for resource in (await client.list_resources()).resources],
+            "templates": [template.uri_template for template in
+                          (await client.list_resource_templates()).resource_templates],
+            "note": [content.text for content in (await client.read_resource("note:///by-id/7")).contents],
+            "missing": await fails(client.read_resource("note:///nothing")),
+            "prompts": [prompt.name for prompt in (await client.list_prompts()).prompts],
+            "prompt": (await client.get_prompt("greet", {"who": "Ada"})).messages[0].content.text,
+            "completed": (await client.complete(types.PromptReference(type="ref/prompt", name="greet"),
+                                                {"name": "who", "value": "A"})).completion.values,
             "again": (await client.call_tool("add", {"a": 1, "b": 1})).structured_content,
             **seen,
         }

@@ -95,6 +95,11 @@ def judge(said, version):
     is_text(said["worked"], "worked")
     check(said["progress"] == [1, 2, 3], said["progress"])
     is_text(said["hello"], "hello Ada")
+    check(said["resources"] == ["note:///one"] and said["templates"] == ["note:///by-id/{id}"], said)
+    check(said["note"] == ["note 7"], said["note"])
+    check(said["missing"]["code"] in (-32602, -32002), said["missing"])  # one SDK shows the new code for the old
+    check(said["prompts"] == ["greet"] and said["prompt"] == "Greet Ada", said)
+    check(said["completed"] == ["Ada", "Alan"], said["completed"])
     check(said["asked"] == ["Who are you?"], said["asked"])
 
 

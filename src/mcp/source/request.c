@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A request of a client for a resource, a prompt or a completion, as the host's function sees it.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/limits_mcp.h"
+#include "base/mem.h"
+#include "base/text/base64.h"
+#include "base/text/str.h"
+#include "mcp/source/internal.h"
+#include "pegboard/media.h"
+
+struct peg_mcp_request {
+    struct mcp__job *job;
+    peg_json_doc *args;
+    const peg_json *values; /* arguments by name */
+    struct peg__out out;    /* of what was answered: items of one list */
+    size_t n;
+    bool has_failed;
+};
+
+/* ---- what is asked ---- */
+
+peg_ctx *peg_mcp_request_ctx(const peg_mcp_request *request)
+{
+    return request->job->ctx;
+}
+
+const char *peg_mcp_request_name(const peg_mcp_request *request)
+{
+    return request->job->name;
+}
+
+const char *peg_mcp_request_argument(const peg_mcp_request *request, const char *name)
+{
+    return peg_json_str(peg_json_get(request->values, name)).ptr;
+}
+
+static const peg_json *completed(const peg_mcp_request *request)
+{
+    return request->job->kind == MCP_COMPLETE
+               ? peg_json_get(peg_json_root(request->args), "argument")
+               : NULL;
+}
+
+const char *peg_mcp_request_completes(const peg_mcp_request *request)
+{
+    return peg_json_str(peg_json_get(completed(request), "name")).ptr;
+}
+
+const char *peg_mcp_request_value(const peg_mcp_request *request)
+{
+    return peg_json_str(peg_json_get(completed(request), "value")).ptr;
+}
+
+/* ---- answering ---- */
+
+static peg_status end_reply(peg_mcp_request *request)
+{
+    request->n++;
+    return request->out.buf->status;
+}
+
+static void put_message(peg_mcp_request *request, const char *role, peg_str text)
+{
+    struct peg__out *out = &request->out;
+
+    peg__out_object(out);
+    peg__out_cmember(out, "role", role);
+    peg__out_key(out, "content");
+    mcp_put_text(out, text);
+    peg__out_end_object(out);
+}
+
+peg_status peg_mcp_reply_text(peg_mcp_request *request, peg_str utf8)
+{
+    const struct mcp__job *job = request->job;
+
+    if (!peg__utf8_is_valid(utf8))
+        return PEG_EINVAL;
+    switch (job->kind) {
+    case MCP_READ_RESOURCE:
+        mcp_put_contents(&request->out, peg__str(job->name), job->item->mime_type,
+                         peg__strn(utf8.ptr ? utf8.ptr : "", utf8.len), (peg_str){"", 0});
+        break;
+    case MCP_GET_PROMPT:
+        put_message(request, "user", utf8);
+        break;
+    default:
+        if (request->n < PEG_LIMIT_MCP_COMPLETIONS)
+            peg__out_string(&request->out, utf8);
+    }
+    return end_reply(request);
+}
+
+peg_status peg_mcp_reply_bytes(peg_mcp_request *request, peg_str bytes)
+{
+    struct peg__buf base64 = PEG__BUF(PEG_LIMIT_MCP_RESULT_BYTES);
+    const struct mcp__job *job = request->job;
+    char *at;
+
+    if (job->kind != MCP_READ_RESOURCE)
+        return PEG_ESTATE;
+    at = peg__buf_reserve(&base64, peg__base64_len(bytes.len));
+    if (at) {
+        peg__base64_encode(bytes, at);
+        base64.len = peg__base64_len(bytes.len);
+        mcp_put_contents(&request->out, peg__str(job->name), job->item->mime_type,
+                         (peg_str){NULL, 0}, peg__buf_view(&base64));
+    } else {
+        request->out.buf->status = base64.status;
+    }
+    peg__buf_free(&base64);
+    return end_reply(request);
+}
+
+peg_status peg_mcp_reply_message(peg_mcp_request *request, const char *role, peg_str utf8)
+{
+    if (request->job->kind != MCP_GET_PROMPT)
+        return PEG_ESTATE;
+    if ((strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0) || !peg__utf8_is_valid(utf8))
+        return PEG_EINVAL;
+    put_message(request, role, utf8);
+    return end_reply(request);
+}
+
+void peg_mcp_fail(peg_mcp_request *request, bool is_missing, const char *fmt, ...)
+{
+    const bool is_resource = request->job->kind == MCP_READ_RESOURCE;
+    char text[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    text[peg__utf8_cut(text, strlen(text))] = '\0';
+    request->has_failed = true;
+    mcp_result_fail(&request->job->result,
+                    !is_missing   ? MCP_INTERNAL_ERROR
+                    : is_resource ? MCP_RESOURCE_NOT_FOUND
+                                  : MCP_INVALID_PARAMS,
+                    "%s", peg__utf8_is_valid(peg__str(text)) ? text : "it failed");
+}
+
+/* ---- running it, on a worker ---- */
+
+static void open_list(peg_mcp_request *request)
+{
+    struct peg__out *out = &request->out;
+
+    switch (request->job->kind) {
+    case MCP_READ_RESOURCE:
+        peg__out_key(out, "contents");
+        break;
+    case MCP_GET_PROMPT:
+        peg__out_key(out, "messages");
+        break;
+    default:
+        peg__out_key(out, "completion");
+        peg__out_object(out);
+        peg__out_key(out, "values");
+    }
+    peg__out_array(out);
+}
+
+static void close_list(peg_mcp_request *request)
+{
+    struct peg__out *out = &request->out;
+
+    peg__out_end_array(out);
+    if (request->job->kind != MCP_COMPLETE)
+        return;
+    peg__out_key(out, "total");
+    peg__out_integer(out, (int64_t)request->n);
+    peg__out_key(out, "hasMore");
+    peg__out_bool(out, request->n > PEG_LIMIT_MCP_COMPLETIONS);
+    peg__out_end_object(out);
+}
+
+static const peg_json *values_of(const peg_mcp_request *request)
+{
+    const peg_json *root = peg_json_root(request->args);
+
+    return request->job->kind == MCP_COMPLETE
+               ? peg_json_get(peg_json_get(root, "context"), "arguments")
+               : root;
+}
+
+void mcp__run_item(struct mcp__job *job)
+{
+    struct mcp_result *result = &job->result;
+    peg_mcp_request request = {.job = job};
+    const struct mcp__item *item = job->item;
+    peg_mcp_fn run = job->kind == MCP_COMPLETE ? item->complete : item->run;
+    struct peg__buf members = PEG__BUF(PEG_LIMIT_MCP_RESULT_BYTES);
+
+    if (peg_json_parse(peg__str(job->args), NULL, &request.args, NULL)) {
+        mcp_result_fail(result, MCP_INTERNAL_ERROR, "the server is out of memory");
+        return;
+    }
+    request.values = values_of(&request);
+    request.out.buf = &members;
+    open_list(&request);
+    if (run)
+        run(&request, item->user);
+    close_list(&request);
+    if (!request.has_failed && !request.n && job->kind != MCP_COMPLETE)
+        peg_mcp_fail(&request, false, "'%.200s' has no answer", job->name);
+    if (request.has_failed)
+        peg__buf_free(&members);
+    else
+        result->members = members;
+    peg_json_doc_free(request.args);
+}
