@@ -8,10 +8,12 @@ one node is so at all of them, and any of them may die.
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
@@ -19,7 +21,8 @@ sys.path[:0] = [os.path.join(TESTS, "gateway", "promises"), TESTS]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
-from world import (BRIEF, WAIT_S, Caller, Failed, Gateway, Provider, await_true, fails_as,  # noqa: E402
+from ports import free_port  # noqa: E402
+from world import (BRIEF, PEGBOARD, WAIT_S, Caller, Failed, Gateway, Provider, await_true, fails_as,  # noqa: E402
                    outcome, v1)
 
 
@@ -196,6 +199,31 @@ def test_a_redis_that_would_evict_keys_is_refused():
             assert "noeviction" in str(error), error
             return
         raise AssertionError("it started")
+
+
+# ---- the page -------------------------------------------------------------------------------
+
+def test_the_quick_start_of_the_page_works_as_it_stands():
+    with open(os.path.join(os.path.dirname(TESTS), "docs", "cluster.md"), encoding="utf-8") as file:
+        block = re.search(r"^```text\n(.*?)^```$", file.read(), re.M | re.S)[1]
+    lines = block.splitlines()
+    assert len(lines) == 5 and all(line.endswith(" &") for line in lines[:4])
+    for port in ("6379", "9091", "9092"):
+        block = block.replace(port, str(free_port()))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        os.symlink(os.path.abspath(PEGBOARD), os.path.join(folder, "pegboard"))
+        env = {**os.environ, "PATH": folder + os.pathsep + os.environ["PATH"]}
+        for line in block.splitlines()[:4]:
+            process = subprocess.Popen(["sh", "-c", "exec " + line[:-2]], cwd=os.path.dirname(TESTS), env=env,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            time.sleep(1)  # as a person who types it
+        call = block.splitlines()[4]
+        await_true(lambda: "Bergen" in subprocess.run(
+            ["sh", "-c", call], cwd=os.path.dirname(TESTS), env=env, capture_output=True, text=True,
+            check=False).stdout, "the call is answered")
 
 
 if __name__ == "__main__":
