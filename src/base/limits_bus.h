@@ -19,8 +19,8 @@ enum {
     /* A name, which admits a call, is written only while less than this of the room is taken: the
      * rest is for claims, ends and waiters of calls that were admitted. */
     PEG_LIMIT_BUS_NAME_PERCENT = 90,
-    /* Shares are no matter for values up to this: marks, and ends in a few words. A call that was
-     * admitted cannot do without. */
+    /* Shares are no matter for values up to this: claims, and outcomes in a few words. A call that
+     * was admitted cannot do without. */
     PEG_LIMIT_BUS_REASON_BYTES = 512,
     /* Ended ones whose memory is kept for the next, at most: those of some 1,000 calls. */
     PEG_LIMIT_BUS_SPARE_REGISTERS = 4096,
@@ -31,7 +31,7 @@ enum {
     /* Keys of one map, and bytes of their values: every toolset that there can be. */
     PEG_LIMIT_BUS_MAP_KEYS = 200000,
     PEG_LIMIT_BUS_MAP_BYTES = 256 << 20,
-    /* Letters to a loop by itself that one pass delivers, and ended ones that it keeps. */
+    /* Messages of a loop to itself that one pass delivers, and ended ones that it keeps. */
     PEG_LIMIT_BUS_MESSAGES_A_PASS = 1000,
     PEG_LIMIT_BUS_SPARE_MESSAGES = 256,
 
