@@ -38,8 +38,8 @@ enum {
     /* ---- a server of Redis ---- */
     /* A line of the protocol: a number, an error in a sentence. */
     PEG_LIMIT_REDIS_LINE_BYTES = 4096,
-    /* One reply: PEG_LIMIT_REDIS_FETCH values of a map, each of the largest kind. */
-    PEG_LIMIT_REDIS_REPLY_BYTES = 256 << 20,
+    /* One reply: the index of the largest map, or the largest value. */
+    PEG_LIMIT_REDIS_REPLY_BYTES = 128 << 20,
     /* Values in one reply: the keys of a map and their revisions, and as many again. */
     PEG_LIMIT_REDIS_VALUES = 1000000,
     /* What a reader keeps of its memory between two replies. */
@@ -73,10 +73,15 @@ enum {
     PEG_LIMIT_REDIS_INLINE_BYTES = 64 << 10,
     /* A larger body waits so long for the loop that is to read it. */
     PEG_LIMIT_REDIS_BODY_MS = 60000,
-    /* A value of a map: four times the largest toolset that a gateway takes. And so many are read
-     * at once. */
-    PEG_LIMIT_REDIS_MAP_VALUE_BYTES = 16 << 20,
-    PEG_LIMIT_REDIS_FETCH = 15,
+    /* A value of a map: the largest toolset that a gateway takes, and half as much. So many are
+     * read at once: Redis cuts a subscriber for whom more than 32 MiB wait, by default. */
+    PEG_LIMIT_REDIS_MAP_VALUE_BYTES = 6 << 20,
+    PEG_LIMIT_REDIS_FETCH = 4,
+    /* Bodies that a loop fetches at once, for the same reason. */
+    PEG_LIMIT_REDIS_BODIES = 3,
+    /* What may wait for a subscriber: less than this is a warning. A hundred of the largest
+     * results. */
+    PEG_LIMIT_REDIS_BUFFER_BYTES = 256 << 20,
     /* Loops that wait for one call: as many as a registry may have. */
     PEG_LIMIT_REDIS_WAITERS = 1024,
 };

@@ -42,7 +42,8 @@ static struct {
     bool passes_on;
     atomic_long cut_behind; /* so many commands; < 0: never */
     atomic_uint n_accepted;
-    atomic_uint random; /* not 0: replies of chance, behind the first commands of a connection */
+    atomic_uint n_evals; /* EVAL, which is not EVALSHA */
+    atomic_uint random;  /* not 0: replies of chance, behind the first commands of a connection */
     atomic_uint n_honest;
     struct fk_conn conns[FK_MAX_CONNS];
 } fk = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -166,6 +167,8 @@ static bool fk_answer(struct fk_conn *conn, const struct resp_value *command)
     char reply[FK_REPLY];
 
     fk_find(name ? name->text : peg__str(""), reply);
+    if (name && peg__str_is(name->text, "EVAL"))
+        atomic_fetch_add(&fk.n_evals, 1);
     if (fk.random && conn->n_commands++ >= fk.n_honest)
         fk_chance(reply);
     conn->is_silent |= strcmp(reply, "(silence)") == 0;
@@ -285,6 +288,7 @@ static void fk_start(bool passes_on)
     fk.passes_on = passes_on;
     fk.random = 0;
     atomic_store(&fk.cut_behind, -1);
+    atomic_store(&fk.n_evals, 0);
     atomic_store(&fk.is_over, false);
     fk_forget_rules();
     fk.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -24,6 +24,7 @@ static struct bus *buses[C_N];
 static char registry[32];
 static int64_t own_lease_ms = 100000;
 static int64_t timeout_ms = 5000;
+static const char *ca_file;
 
 struct errand {
     struct net_message message; /* first */
@@ -122,6 +123,7 @@ static void open_buses(const char *url)
 
     snprintf(registry, sizeof(registry), "t%u", ++n_opened);
     options.timeout_ms = timeout_ms;
+    options.ca_file = ca_file;
     CHECK_STATUS(net_loops_new(C_N, &loops, &error), PEG_OK, error);
     for (unsigned i = 0; i < 2; i++) {
         options.node = 0xabc + i;

@@ -449,6 +449,33 @@ TEST(a_large_body_travels_by_a_key_that_is_gone_afterwards)
     c_close();
 }
 
+struct many_large {
+    struct bus_message message;
+};
+
+static void send_many_large(void *user)
+{
+    const struct many_large *many = (const struct many_large *)user;
+
+    for (unsigned k = 0; k < 30; k++)
+        bus_send(buses[0], buses[2]->self, &many->message, NULL);
+}
+
+/* Together they are more than Redis lets wait for a subscriber. */
+TEST(many_large_bodies_at_once_do_not_cut_the_connection)
+{
+    struct many_large many = {.message = large_message(2 << 20)};
+
+    open_counted();
+    c_do(0, send_many_large, &many);
+    c_await_messages(2, 30);
+
+    CHECK_INT(atomic_load(&n_resets[2]), 0);
+    CHECK_INT(n_keys("body:*"), 0);
+    peg__blob_unref(many.message.body);
+    c_close();
+}
+
 TEST(what_stays_on_a_node_does_not_touch_redis)
 {
     const struct bus_message message = {.kind = BUS_HAVE, .id = c_id(77)};

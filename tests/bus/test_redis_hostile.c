@@ -308,6 +308,26 @@ TEST(malformed_messages_are_dropped)
     c_close();
 }
 
+/* R6: the clock of the server is set. */
+TEST(a_step_of_time_asks_for_another_epoch)
+{
+    char name[BUS_ADDRESS_TEXT];
+
+    open_on_fake();
+    own_name(0, name);
+    fk_say("EVALSHA", "*1\r\n$18\r\n0000000000000abc.0\r\n");
+    c_lease(0, name, 60000);
+    c_lease(0, name, 60000);
+    CHECK_INT(c_read(0, c_key(1, BUS_RESULT, 0)).answer.status, PEG_OK); /* what came before */
+    CHECK_INT(atomic_load(&fk.n_evals), 0);
+    fk_say("TIME", "*2\r\n+1700000100\r\n+5\r\n");
+    c_lease(0, name, 60000);
+    while (atomic_load(&fk.n_evals) == 0)
+        c_pass();
+    c_close();
+    fk_stop();
+}
+
 /* ---- cuts ----------------------------------------------------------------------------------- */
 
 /* The connection is cut behind the n-th command, whichever that is: each request is answered once,

@@ -147,7 +147,7 @@ TEST(a_reply_beyond_a_limit_is_refused)
 {
     char line[PEG_LIMIT_REDIS_LINE_BYTES + 2];
 
-    check_refused("$268435457\r\n", PEG_ELIMIT, "bytes");
+    check_refused("$134217729\r\n", PEG_ELIMIT, "bytes");
     check_refused("*1000001\r\n", PEG_ELIMIT, "values");
     check_refused("$99999999999999999999\r\n", PEG_EPARSE, "no number");
     check_refused("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", PEG_ELIMIT,
@@ -161,7 +161,7 @@ TEST(an_announced_length_takes_no_memory)
 {
     struct resp_reader reader = {0};
     const struct resp_value *value = NULL;
-    peg_str bytes = peg__str("*1000000\r\n$268435456\r\nabc");
+    peg_str bytes = peg__str("*1000000\r\n$134217728\r\nabc");
 
     CHECK_INT(resp_reader_next(&reader, &bytes, &value, NULL), PEG_OK);
 

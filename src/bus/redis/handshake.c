@@ -3,7 +3,7 @@
 /*
  * What a loop does with a new connection before anything else:
  *
- *   SCRIPT LOAD...; SUBSCRIBE; SET secret NX GET; SET epoch NX GET; TIME       one pipeline
+ *   SCRIPT LOAD...; CONFIG GET; SUBSCRIBE; SET secret NX GET; SET epoch NX GET; TIME
  *   the epoch is of another run of the server: a new one, by compare-and-set
  *   leases again, maps                                                         before the rest
  *
@@ -288,6 +288,55 @@ void bus_redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDI
     pthread_mutex_unlock(&hub->lock);
 }
 
+/* ---- buffers ------------------------------------------------------------------------------- */
+
+/* "... pubsub <hard> <soft> <seconds>": a subscriber for whom more waits is cut off. */
+static bool has_small_buffer(peg_str limits)
+{
+    static const char name[] = "pubsub ";
+    const char *at = (const char *)memmem(limits.ptr, limits.len, name, strlen(name));
+    size_t len = 0;
+    uint64_t hard;
+    peg_str rest;
+
+    if (!at)
+        return false;
+    rest = peg__str_from(limits, (size_t)(at - limits.ptr) + strlen(name));
+    while (len < rest.len && rest.ptr[len] != ' ')
+        len++;
+    return resp_parse_number(peg__strn(rest.ptr, len), &hard) && hard > 0 &&
+           hard < PEG_LIMIT_REDIS_BUFFER_BYTES;
+}
+
+/* A user who may not ask is not warned. */
+static void on_buffer(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct bus_redis_hub *hub = command->bus->hub;
+
+    if (reply && has_small_buffer(resp_member(reply, "client-output-buffer-limit")) &&
+        !atomic_exchange(&hub->has_warned, true))
+        peg__log(PEG_LOG_WARN, "E_REDIS_BUFFER",
+                 "Redis cuts off nodes to which many large results are sent at once: set "
+                 "client-output-buffer-limit to \"pubsub 256mb 64mb 60\"");
+    redis_command_give(command);
+}
+
+static void put_buffer(struct redis_bus *bus)
+{
+    struct peg__buf *out = &bus->handshake_queue.out;
+    const size_t mark = redis_queue_mark(&bus->handshake_queue);
+    struct redis_command *command = new_command(bus, on_buffer);
+
+    if (!command)
+        return;
+    resp_put_command(out, 3);
+    resp_puts(out, "CONFIG");
+    resp_puts(out, "GET");
+    resp_puts(out, "client-output-buffer-limit");
+    ask_in_handshake(command, mark);
+}
+
 /* ---- the beginning ------------------------------------------------------------------------- */
 
 /* `lease_ms` of the command: which script. */
@@ -378,6 +427,7 @@ static void put_time(struct redis_bus *bus)
 void redis_handshake(struct redis_bus *bus)
 {
     put_scripts(bus);
+    put_buffer(bus);
     put_subscriptions(bus);
     put_epoch(bus);
     put_time(bus);

@@ -55,6 +55,7 @@ struct bus_redis_hub {
     atomic_ullong n_commands;
     atomic_ullong n_connects;
     atomic_ullong n_epochs;
+    atomic_bool has_warned; /* of buffers of subscribers */
 };
 
 /* ---- a loop ---- */
@@ -145,7 +146,9 @@ struct redis_bus {
     bool has_stepped;  /* Redis TIME has, under the epoch that is known */
 
     struct redis_map maps[BUS_N_MAPS];
-    const char *last_refusal; /* its code: each is logged once */
+    struct redis_commands bodies; /* to be fetched */
+    size_t n_bodies;              /* that are being fetched */
+    const char *last_refusal;     /* its code: each is logged once */
     unsigned n_holds;
     bool is_dead;
 };
@@ -218,6 +221,8 @@ void redis_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_unt
 void redis_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
 /* A message that was published to this loop. */
 void redis_on_message(struct redis_bus *bus, peg_str bytes);
+/* Messages without their bodies are lost with the connection. */
+void redis_drop_bodies(struct redis_bus *bus);
 
 /* ---- leases.c ---- */
 

@@ -192,6 +192,7 @@ static void on_lost(void *user, const peg_error *error, bool was_ready)
     bus->is_ready = false;
     log_loss(bus, error);
     redis_commands_reject(&bus->group, PEG_EIO);
+    redis_drop_bodies(bus);
     redis_maps_lose(bus);
     if (!bus->is_dead && (bus->queue.requests.first || bus->leases.first))
         net_loop_later(bus->loop, &bus->flush);
@@ -235,6 +236,7 @@ static void free_bus(struct bus *bus)
     redis_queue_free(&self->handshake_queue);
     redis_commands_reject(&self->group, PEG_EIO);
     redis_commands_reject(&self->leases, PEG_EIO);
+    redis_drop_bodies(self);
     redis_maps_lose(self);
     redis_maps_free(self);
     redis_free_names(self);

@@ -349,46 +349,78 @@ static void deliver_message(struct redis_bus *bus, struct bus_message *message)
         bus->bus.events.on_message(bus->bus.user, message);
 }
 
+static void fetch_bodies(struct redis_bus *bus);
+
 /* The body of a message that came without it. `value` is the message. */
-static void on_body(struct redis_request *request, const struct resp_value *reply)
+static void deliver_body(struct redis_command *command, const struct resp_value *reply)
 {
-    struct redis_command *command = (struct redis_command *)request;
-    struct redis_bus *bus = command->bus;
     struct bus_message message;
     bool has_body;
     bool is_by_key;
     peg_str rest;
 
-    if (redis_command_is_failed(command, reply))
+    if (reply->kind != RESP_TEXT || !redis_message_unpack(peg__blob_str(command->value), &message,
+                                                          &has_body, &is_by_key, &rest))
         return;
+    message.body = peg__blob_copy(reply->text);
+    if (message.body)
+        deliver_message(command->bus, &message);
+    peg__blob_unref(message.body);
+}
+
+static void on_body(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct redis_bus *bus = command->bus;
+
     redis_bus_hold(bus);
-    if (reply->kind == RESP_TEXT && redis_message_unpack(peg__blob_str(command->value), &message,
-                                                         &has_body, &is_by_key, &rest)) {
-        message.body = peg__blob_copy(reply->text);
-        if (message.body)
-            deliver_message(bus, &message);
-        peg__blob_unref(message.body);
+    bus->n_bodies--;
+    if (!redis_command_is_failed(command, reply)) {
+        deliver_body(command, reply);
+        redis_command_give(command);
     }
-    redis_command_give(command);
+    if (reply && !bus->is_dead)
+        fetch_bodies(bus);
     redis_bus_release(bus);
 }
 
-static void fetch_body(struct redis_bus *bus, peg_str bytes, peg_str key)
+/* A few at a time: all that a subscriber is sent at once must fit the server's buffer for it. */
+static void fetch_bodies(struct redis_bus *bus)
 {
-    const size_t mark = redis_queue_mark(&bus->queue);
+    while (bus->n_bodies < PEG_LIMIT_REDIS_BODIES && bus->bodies.first) {
+        const size_t mark = redis_queue_mark(&bus->queue);
+        struct redis_command *command = redis_commands_take(&bus->bodies);
+
+        resp_put_command(&bus->queue.out, 2);
+        resp_puts(&bus->queue.out, "GETDEL");
+        redis_put_key2(bus, &bus->queue.out, "body:", peg__strn(command->text, command->text_len));
+        if (redis_queue_add(&bus->queue, mark, &command->request)) {
+            redis_command_give(command); /* the message is lost */
+            continue;
+        }
+        bus->n_bodies++;
+        net_loop_later(bus->loop, &bus->flush);
+    }
+}
+
+static void add_body(struct redis_bus *bus, peg_str bytes, peg_str key)
+{
     struct redis_command *command = redis_command_new(bus, NULL, on_body);
 
     if (!command)
         return;
     command->value = peg__blob_copy(bytes);
-    if (!command->value) {
+    if (!command->value || !redis_command_keep(command, key)) {
         redis_command_give(command);
         return;
     }
-    resp_put_command(&bus->queue.out, 2);
-    resp_puts(&bus->queue.out, "GETDEL");
-    redis_put_key2(bus, &bus->queue.out, "body:", key);
-    redis_command_ask(command, mark);
+    redis_commands_append(&bus->bodies, command);
+    fetch_bodies(bus);
+}
+
+void redis_drop_bodies(struct redis_bus *bus)
+{
+    redis_commands_reject(&bus->bodies, PEG_EIO);
 }
 
 /* A message that is malformed, or for which there is no memory, is lost, as any may be. */
@@ -403,7 +435,7 @@ void redis_on_message(struct redis_bus *bus, peg_str bytes)
         return;
     if (is_by_key) {
         if (rest.len == PEG_ID_HEX_TEXT - 1)
-            fetch_body(bus, bytes, rest);
+            add_body(bus, bytes, rest);
         return;
     }
     if (has_body) {
