@@ -341,6 +341,10 @@ static void cut_behind(long n)
     await_connected(2);
     atomic_store(&fk.cut_behind, n);
     c_watch(2, &watch);
+    /* Not asked again: what the cut leaves of it stays. */
+    asked = any_request(C_WAIT, 1000);
+    c_ask(2, &asked);
+    peg__blob_unref(asked.value);
     for (unsigned k = 0; k <= 8; k++) {
         asked = any_request(k % 8, 1);
         if (k == 8)

@@ -336,6 +336,7 @@ static void on_closed(void *user, const peg_error *cause)
     lose_conn(conn, conn->is_doomed ? &conn->doom : &error);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): as net_stream_connect() has them */
 peg_status redis_conn_new(struct net_loop *loop, const struct net_address *address,
                           const struct redis_conn_options *options,
                           const struct redis_conn_events *events, void *user,

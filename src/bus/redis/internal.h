@@ -239,7 +239,7 @@ void redis_retake_leases(struct redis_bus *bus);
 void redis_put_reap(struct redis_bus *bus);
 /* The bus ends with a lease of its own address: the others are told now. */
 void redis_put_end(struct redis_bus *bus);
-void redis_on_lost_loop(struct redis_bus *bus, peg_str address);
+void redis_on_lost_loop(struct redis_bus *bus, peg_str text);
 /* Redis TIME; asked_ns: when it was asked for. */
 void redis_note_time(struct redis_bus *bus, const struct resp_value *reply, int64_t asked_ns);
 void redis_free_names(struct redis_bus *bus);
@@ -258,7 +258,7 @@ void redis_maps_load(struct redis_bus *bus);
 void redis_maps_lose(struct redis_bus *bus);
 /* Asks for the revision of each loaded map: a change that was missed shows. */
 void redis_maps_compare(struct redis_bus *bus);
-void redis_on_map_change(struct redis_bus *bus, enum bus_map map, peg_str bytes);
+void redis_on_map_change(struct redis_bus *bus, enum bus_map number, peg_str bytes);
 void redis_maps_report(struct redis_bus *bus);
 
 /* ---- handshake.c ---- */

@@ -186,10 +186,11 @@ static peg_status begin_list(struct resp_reader *reader, char type, int64_t n, p
 }
 
 /* A text with its length before it. *ret_is_whole false: its end is still to come. */
-static peg_status read_bulk(struct resp_reader *reader, peg_str bytes, size_t line_len, char type,
-                            int64_t len, bool *ret_is_whole, peg_error *reterr)
+static peg_status read_bulk(struct resp_reader *reader, peg_str bytes, peg_str line, int64_t len,
+                            bool *ret_is_whole, peg_error *reterr)
 {
-    const size_t begin = reader->at + line_len + 2;
+    const char type = line.ptr[0];
+    const size_t begin = reader->at + line.len + 2;
     const size_t prefix = type == '=' ? 4 : 0; /* a verbatim text begins with "txt:" */
     const size_t end = begin + (size_t)len;
     peg_status status;
@@ -219,7 +220,7 @@ static peg_status read_announced(struct resp_reader *reader, peg_str bytes, peg_
     if (len > (is_bulk ? PEG_LIMIT_REDIS_REPLY_BYTES : PEG_LIMIT_REDIS_VALUES))
         return reject_size(reterr, is_bulk ? "bytes" : "values");
     if (len >= 0 && is_bulk)
-        return read_bulk(reader, bytes, line.len, type, len, ret_is_whole, reterr);
+        return read_bulk(reader, bytes, line, len, ret_is_whole, reterr);
     status =
         len < 0 ? add_plain(reader, RESP_NULL, 0, reterr) : begin_list(reader, type, len, reterr);
     reader->at += line.len + 2;
