@@ -569,7 +569,7 @@ TEST(a_call_that_was_listed_and_that_its_coordinator_asks_for_takes_its_place)
 }
 
 /* Its own loop knows nothing of it, the registers do. */
-static void list_at_new_desk(struct world *world, struct player *player, struct player *again,
+static void list_at_new_loop(struct world *world, struct player *player, struct player *again,
                              struct caller *caller)
 {
     attach(world, player, "incarnation-1", 1);
@@ -588,7 +588,7 @@ TEST(a_call_that_was_listed_and_is_its_providers_takes_its_place)
     struct caller second;
 
     world_open(&world, &DEFAULTS);
-    list_at_new_desk(&world, &player, &again, &first);
+    list_at_new_loop(&world, &player, &again, &first);
     call_as(&world, &second, "add", "", 0);
     CHECK_INT(again.n_handed, 0);
     review(&world, &again);
@@ -609,7 +609,7 @@ TEST(a_call_that_was_listed_and_ended_elsewhere_gives_its_place_back)
     struct caller second;
 
     world_open(&world, &options);
-    list_at_new_desk(&world, &player, &again, &first);
+    list_at_new_loop(&world, &player, &again, &first);
     stop(&world, &first.caller.id);
     await_end(&world, &first);
     CHECK_INT(first.outcome, CALLS_KIND_UNKNOWN);
