@@ -473,6 +473,8 @@ void calls_assignment_step(struct calls_assignment_machine *machine,
         ask_in(&step, ASSIGNMENT_CLAIMING);
     else if (machine->state == ASSIGNMENT_QUEUED && event->kind == ASSIGNMENT_ON_REFUSE)
         drop_unstarted(&step, event->reason, false);
+    else if (machine->state <= ASSIGNMENT_CLAIMING && event->kind == ASSIGNMENT_ON_LISTED)
+        drop_unstarted(&step, BUS_DUPLICATE, false);
     else if (calls_assignment_is_at_provider(machine))
         on_running(&step);
     else if (machine->state == ASSIGNMENT_VALIDATING && event->kind >= ASSIGNMENT_ON_RESULT)

@@ -63,6 +63,17 @@ static void forget_unverified(struct calls_provider *provider)
     }
 }
 
+/* The provider got it from another loop, to which its coordinator sent it too: the message that
+ * came here is a duplicate. If it stayed, it would be in the way of what the provider answers.
+ * NULL. */
+static struct calls_assignment *note_listed(struct calls_assignment *assignment)
+{
+    const bool is_duplicate = assignment->machine.state <= ASSIGNMENT_CLAIMING;
+
+    calls_assignment_feed(assignment, ASSIGNMENT_ON_LISTED);
+    return is_duplicate ? NULL : assignment;
+}
+
 /* Each is looked up once: there may be thousands. What the provider has, and lists behind one that
  * cannot be taken, is listed all the same. One that another provider has is taken like any other:
  * its answers do not count. */
@@ -83,8 +94,8 @@ peg_status calls_reattach_take(struct calls_provider *provider, const struct cal
             calls_table_expect(&provider->calls->assignments, &running[AHEAD].id,
                                running[AHEAD].attempt);
         if (assignment)
-            calls_assignment_feed(assignment, ASSIGNMENT_ON_LISTED);
-        else if (!status)
+            assignment = note_listed(assignment);
+        if (!assignment && !status)
             status = adopt(provider, running, reterr);
     }
     if (status)

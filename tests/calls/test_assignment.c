@@ -129,11 +129,13 @@ static const struct row ROWS[] = {
     {"asked for", IN(QUEUED), ON(ASK), TO(QUEUED, "send have", .was_queried = true)},
     {"a result of what was not handed over", IN(QUEUED), ON(RESULT), TO(QUEUED, "")},
     {"its provider is lost", IN(QUEUED), ON(LOST), TO(OVER, "drop")},
+    {"its provider has it from another loop", IN(QUEUED), ON(LISTED), TO(OVER, "send nak duplicate, drop")},
 
     /* ---- claiming ---- */
     {"claimed", IN(CLAIMING), ON(ANSWER, .is_own = true), TO(RUNNING, "hand over, pump")},
     {"the answer was lost", IN(CLAIMING), ON(ANSWER, .status = PEG_EIO), TO(CLAIMING, "arm 50")},
     {"claims again", IN(CLAIMING), ON(RETRY), TO(CLAIMING, "put k")},
+    {"its provider has it from another loop", IN(CLAIMING), ON(LISTED), TO(OVER, "send nak duplicate, drop")},
     {"no memory for a register", IN(CLAIMING), ON(ANSWER, .status = PEG_ENOMEM), TO(OVER, "send nak full, drop, pump")},
     {"no room for a register", IN(CLAIMING), ON(ANSWER, .status = PEG_ELIMIT), TO(OVER, "send nak full, drop, pump")},
     {"revoked, or another's", IN(CLAIMING), ON(ANSWER), TO(OVER, "send nak duplicate, drop, pump")},
