@@ -28,6 +28,21 @@ void calls_machine_admit(struct calls_machine *m)
         begin(m);
 }
 
+/* It may lose the call to a follower and take it over again: then it has to know which call, and
+ * under which epoch, like any other follower. */
+static void begin_as_coordinator(struct calls_machine *m)
+{
+    calls_identity_read(m->event->answer->current, &m->identity);
+    begin(m);
+}
+
+/* A bus that is full, or has no memory, may not have looked whether the identity is there. */
+static void peek_without_room(struct calls_machine *m)
+{
+    m->bar = m->event->answer->status == PEG_ELIMIT ? CALLS_BAR_FULL : CALLS_BAR_NO_MEMORY;
+    calls_enter(m, CALLS_PEEKING);
+}
+
 static void handle_written(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
@@ -35,9 +50,9 @@ static void handle_written(struct calls_machine *m)
     if (answer->status == PEG_EIO)
         calls_retry_later(m);
     else if (answer->status)
-        calls_reject(m, answer->status == PEG_ELIMIT ? CALLS_WHY_FULL : CALLS_WHY_NO_MEMORY);
+        peek_without_room(m);
     else if (answer->written)
-        begin(m);
+        begin_as_coordinator(m);
     else
         calls_machine_follow(m, answer->current);
 }

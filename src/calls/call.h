@@ -147,7 +147,7 @@ void calls_run_locate(struct calls_call *call);
 void calls_run_cancel(struct calls_call *call);
 void calls_run_message(struct calls_call *call, const struct bus_message *message);
 void calls_run_reset(struct calls_call *call);
-/* A loop was lost that it depends on. */
+/* What it has read may be old: a loop was lost that it depends on, or one more caller asks. */
 void calls_run_recheck(struct calls_call *call);
 /* Callers get this, and the call is gone. */
 void calls_run_reject(struct calls_call *call, enum calls_error error, peg_str message,

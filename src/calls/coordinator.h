@@ -49,6 +49,8 @@ enum calls_bar {
     CALLS_BAR_DRAINING,
     CALLS_BAR_QUOTA,
     CALLS_BAR_ASKED_BEFORE, /* under registers that are gone: it may run still */
+    CALLS_BAR_FULL,         /* no room for its identity */
+    CALLS_BAR_NO_MEMORY,
 };
 
 struct calls_event {
@@ -112,8 +114,6 @@ enum calls_why {
     CALLS_NO_WHY,
     /* rejected: nothing was begun for this caller */
     CALLS_WHY_BARRED, /* by `bar` */
-    CALLS_WHY_NO_MEMORY,
-    CALLS_WHY_FULL, /* no room for its identity */
     CALLS_WHY_UNSTARTED,
     CALLS_WHY_UNREAD,
     CALLS_WHY_UNANSWERED,

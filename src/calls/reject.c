@@ -19,8 +19,6 @@ struct reason {
     "; the call was started, and may have had its effect: look before you repeat it"
 
 static const struct reason reasons[CALLS_N_WHY] = {
-    [CALLS_WHY_NO_MEMORY] = {CALLS_KIND_REFUSED, CALLS_OVERLOADED,
-                             "the gateway is out of memory: try again later", 1000},
     [CALLS_WHY_UNSTARTED] = {CALLS_KIND_REFUSED, CALLS_CANCELED, "it was not started", 0},
     [CALLS_WHY_UNREAD] = {CALLS_KIND_REFUSED, CALLS_TIMEOUT,
                           "the registry did not say in time whether this call was begun before, "
@@ -136,6 +134,13 @@ static struct reason explain_bar(const struct calls_call *call)
         break;
     case CALLS_BAR_ASKED_BEFORE:
         return asked_before;
+    case CALLS_BAR_FULL:
+        return no_room_for_identity(call);
+    case CALLS_BAR_NO_MEMORY:
+        reason.error = CALLS_OVERLOADED;
+        reason.message = "the gateway is out of memory: try again later";
+        reason.retry_after_ms = 1000;
+        break;
     default:
         explain_health(call);
         break;
@@ -200,8 +205,6 @@ static struct reason find_reason(const struct calls_call *call, enum calls_why w
     switch (why) {
     case CALLS_WHY_BARRED:
         return explain_bar(call);
-    case CALLS_WHY_FULL:
-        return no_room_for_identity(call);
     case CALLS_WHY_NO_PROVIDER:
         return explain_no_provider(call);
     case CALLS_WHY_UNKNOWN_CALL:

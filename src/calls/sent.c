@@ -202,14 +202,15 @@ static bool may_trust(const struct calls_machine *m)
     if (!done->body || (m->event->is_fenced && !calls_id_is_node_local(&m->id)))
         return false;
     if (!calls_state_follows(m->state))
-        return is_current(m, done);
+        return done->attempt && is_current(m, done);
     return done->attempt ||
            (bus_address_equal(done->from, m->coordinator) && done->deadline_ms == m->deadline_ms);
 }
 
+/* CLOSING: no attempt runs, or the register that is written next tells. */
 void calls_machine_done(struct calls_machine *m)
 {
-    if (m->state <= CALLS_CHOOSING)
+    if (m->state <= CALLS_CHOOSING || m->state == CALLS_CLOSING)
         return;
     if (may_trust(m)) {
         calls_end_current(m);

@@ -229,6 +229,8 @@ static void start_known(struct calls_loop *calls, const struct bus_id *id,
         if (call->machine.origin != CALLS_STARTS && !reject_reason)
             give_request(call, request, toolset, tool);
         calls_call_attach_caller(call, caller, calls_request_deadline(calls, request, tool));
+        if (call->machine.state == CALLS_PEEKING)
+            calls_run_recheck(call); /* it may have begun since the identity was read */
     } else if (reject_reason) {
         start_attaching(calls, id, request, toolset, tool, reject_reason, caller);
     } else {

@@ -43,6 +43,7 @@
     X(CHECKING, LOCATING)                                                                          \
     X(CHECKING, CHOOSING)                                                                          \
     X(CHECKING, OVER)                                                                              \
+    X(ADMITTING, PEEKING)                                                                          \
     X(ADMITTING, CHOOSING)                                                                         \
     X(ADMITTING, CLOSING)                                                                          \
     X(ADMITTING, LISTING)                                                                          \
@@ -81,7 +82,6 @@
     X(GIVING_UP, OVER)                                                                             \
     X(CLOSING, WRITING)                                                                            \
     X(CLOSING, UNLISTED)                                                                           \
-    X(CLOSING, OVER)                                                                               \
     X(WRITING, NOTIFYING)                                                                          \
     X(WRITING, OVER)                                                                               \
     X(NOTIFYING, OVER)                                                                             \

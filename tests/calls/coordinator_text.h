@@ -27,8 +27,6 @@ static const char *why_name(enum calls_why why)
     static const char *const NAMES[CALLS_N_WHY] = {
         [CALLS_NO_WHY] = "",
         [CALLS_WHY_BARRED] = " barred",
-        [CALLS_WHY_NO_MEMORY] = " no memory",
-        [CALLS_WHY_FULL] = " full",
         [CALLS_WHY_UNSTARTED] = " unstarted",
         [CALLS_WHY_UNREAD] = " unread",
         [CALLS_WHY_UNANSWERED] = " unanswered",
@@ -153,7 +151,8 @@ static void add_decisions(struct text *text, const struct calls_machine *a,
                           const struct calls_machine *b)
 {
     static const char *const RECHECKS[] = {"none", "result", "identity", "claim", "lease", "lost"};
-    static const char *const BARS[] = {"no", "unhealthy", "draining", "quota", "asked before"};
+    static const char *const BARS[] = {"no",           "unhealthy", "draining", "quota",
+                                       "asked before", "full",      "no memory"};
     static const char *const ENDS[] = {"unseen", "heard", "read"};
 
     if (a->recheck != b->recheck)
