@@ -110,7 +110,7 @@ static void ask(struct sim_event *event)
     struct bus_sim *sim = loop->sim;
     int64_t due_ns = sim->now_ns + sim_delay(sim);
 
-    if (sim_happens(sim, sim->faults.lose_question)) {
+    if (sim->now_ns < loop->mute_until_ns || sim_happens(sim, sim->faults.lose_question)) {
         sim_event_fail(event);
         return;
     }
@@ -407,7 +407,7 @@ static void cut_question(struct sim_event *event)
         event->loses_answer = true;
 }
 
-void sim_loop_cut(struct sim_loop *loop)
+void sim_loop_cut(struct sim_loop *loop, int64_t ns)
 {
     struct bus_sim *sim = loop->sim;
     struct sim_event *reset;
@@ -420,6 +420,7 @@ void sim_loop_cut(struct sim_loop *loop)
     reset = sim_event_new(sim, SIM_RESET, loop);
     if (!reset)
         return; /* its questions are answered */
-    loop->deaf_until_ns = sim->now_ns + sim_delay(sim);
+    if (loop->deaf_until_ns < sim->now_ns + ns)
+        loop->deaf_until_ns = sim->now_ns + ns;
     sim_event_arm(reset, loop->deaf_until_ns + sim_delay(sim));
 }

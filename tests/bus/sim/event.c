@@ -145,7 +145,7 @@ static void send_lost(struct sim_loop *loop, struct bus_address lost)
         return;
     event = sim_event_new(loop->sim, SIM_NODE_LOST, loop);
     if (!event) {
-        sim_loop_cut(loop);
+        sim_loop_cut(loop, sim_delay(loop->sim));
         return;
     }
     event->to = lost;
@@ -164,6 +164,9 @@ static void do_lease(struct sim_event *event)
     if (!is_mine &&
         (event->mode == BUS_LEASE_RENEW || (event->mode == BUS_LEASE_IF_FREE && holder.node)))
         return;
+    if (!is_mine && loop->sim->hooks.on_taken)
+        loop->sim->hooks.on_taken(loop->sim->hooks.user, event->text, holder, loop->bus.self,
+                                  event->answer.asked_ns - loop->node->base_ns);
     if (!sim_lease(loop->sim, event->text, loop->bus.self, until_ns)) {
         event->answer.status = PEG_ENOMEM;
         event->answer.n_addresses = 0;
@@ -202,8 +205,12 @@ static void run_node_lost(struct sim_event *event)
     const struct bus_address lost = event->to;
 
     sim_event_free(event);
-    if (!loop->is_dead && loop->sim->now_ns >= loop->deaf_until_ns && loop->bus.events.on_node_lost)
-        loop->bus.events.on_node_lost(loop->bus.user, lost);
+    if (loop->is_dead || loop->sim->now_ns < loop->deaf_until_ns || !loop->bus.events.on_node_lost)
+        return;
+    if (loop->sim->hooks.on_node_lost)
+        loop->sim->hooks.on_node_lost(loop->sim->hooks.user, lost,
+                                      sim_loop_at(loop->sim, lost) != NULL);
+    loop->bus.events.on_node_lost(loop->bus.user, lost);
 }
 
 static void do_leases(struct sim_event *event)
@@ -253,6 +260,10 @@ static void run_tell(struct sim_event *event)
 {
     struct sim_loop *loop = event->loop;
 
+    if (loop->sim->now_ns < loop->deaf_until_ns) {
+        sim_event_arm(event, loop->deaf_until_ns + sim_delay(loop->sim));
+        return;
+    }
     sim_event_free(event);
     loop->has_tell = false;
     for (unsigned map = 0; map < BUS_N_MAPS; map++)
@@ -265,6 +276,7 @@ bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_me
 {
     struct sim_loop *loop = sim_loop_at(sim, to);
     struct sim_event *event;
+    int64_t delay_ns;
 
     if (!loop || sim_happens(sim, sim->faults.drop_message))
         return loop != NULL;
@@ -273,7 +285,10 @@ bool sim_send_on(struct bus_sim *sim, struct bus_address to, const struct bus_me
         return true; /* lost like others */
     event->message = *message;
     peg__blob_ref(message->body);
-    sim_event_arm(event, sim->now_ns + sim_delay(sim));
+    delay_ns = sim_delay(sim);
+    if (sim_happens(sim, sim->faults.slow_message))
+        delay_ns += (int64_t)bus_sim_pick(sim, (uint64_t)sim->faults.slow_ns);
+    sim_event_arm(event, sim->now_ns + delay_ns);
     return true;
 }
 
@@ -282,7 +297,10 @@ static void run_message(struct sim_event *event)
     struct sim_loop *loop = event->loop;
     struct bus_sim *sim = loop->sim;
 
-    if (!loop->is_dead && sim->now_ns >= loop->deaf_until_ns && loop->bus.events.on_message) {
+    const bool arrives =
+        event->message.from.node == loop->node->id || sim->now_ns >= loop->deaf_until_ns;
+
+    if (!loop->is_dead && arrives && loop->bus.events.on_message) {
         if (sim->hooks.on_message)
             sim->hooks.on_message(sim->hooks.user, loop->bus.self, &event->message);
         loop->bus.events.on_message(loop->bus.user, &event->message);
@@ -312,10 +330,31 @@ static void run_post(struct sim_loop *loop)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
+/* Is there room and memory for it? */
+static peg_status refuse_event(const struct sim_event *event)
+{
+    struct bus_sim *sim = event->loop->sim;
+    unsigned full = 0;
+
+    if (event->what > SIM_WAITERS || event->what == SIM_FORGET)
+        return PEG_OK;
+    if (sim_happens(sim, sim->faults.no_memory))
+        return PEG_ENOMEM;
+    if (event->what == SIM_WAIT_ADD)
+        full = sim->faults.full_waiters;
+    else if (event->what == SIM_PUT_IF_ABSENT &&
+             (event->key.admits || event->value->len > PEG_LIMIT_BUS_REASON_BYTES))
+        full = sim->faults.full;
+    return sim_happens(sim, full) ? PEG_ELIMIT : PEG_OK;
+}
+
 void sim_event_serve(struct sim_event *event)
 {
     struct sim_loop *loop = event->loop;
 
+    event->answer.status = refuse_event(event);
+    if (event->answer.status)
+        return;
     switch (event->what) {
     case SIM_PUT_IF_ABSENT:
         do_once(event);

@@ -119,7 +119,8 @@ struct sim_loop {
     int64_t lease_ns;
     int64_t last_question_ns; /* when it arrives */
     int64_t last_answer_ns;
-    int64_t deaf_until_ns;
+    int64_t deaf_until_ns; /* nothing reaches it */
+    int64_t mute_until_ns; /* nor does what it asks reach the server */
     bool has_tell;
     char name[BUS_ADDRESS_TEXT];
     struct sim_event questions; /* a ring; this is its head */
@@ -178,7 +179,8 @@ void sim_loop_init(struct sim_loop *loop, struct sim_node *node, struct bus_sim 
 void sim_loop_kill(struct sim_loop *loop);
 /* Calls the posts to a dead loop with no user. */
 void sim_loop_drop_posts(struct sim_loop *loop);
-void sim_loop_cut(struct sim_loop *loop);
+/* Nothing reaches it for so long. */
+void sim_loop_cut(struct sim_loop *loop, int64_t ns);
 
 /* ---- sim_event.c ---- */
 

@@ -208,6 +208,20 @@ static bool lose_own(struct bus_sim *sim, struct sim_lease *lease)
     return false;
 }
 
+struct bus_address bus_sim_holder(struct bus_sim *sim, const char *name)
+{
+    return sim_holder(sim, name);
+}
+
+void bus_sim_lapse_own(struct bus_sim *sim, struct bus_address address)
+{
+    struct sim_loop *loop = sim_loop_at(sim, address);
+    struct sim_lease *lease = loop ? sim_own_lease(sim, loop) : NULL;
+
+    if (lease)
+        sim_lose_node(loop, lease);
+}
+
 void bus_sim_lapse(struct bus_sim *sim)
 {
     struct sim_server *server = &sim->server;

@@ -178,7 +178,17 @@ void bus_sim_cut(struct bus_sim *sim, uint64_t node_id)
     struct sim_node *node = find_node(sim, node_id);
 
     for (unsigned i = 0; node && i < node->n_loops; i++)
-        sim_loop_cut(&node->loops[i]);
+        sim_loop_cut(&node->loops[i], sim_delay(sim));
+}
+
+void bus_sim_partition(struct bus_sim *sim, uint64_t node_id, int64_t ns)
+{
+    struct sim_node *node = find_node(sim, node_id);
+
+    for (unsigned i = 0; node && i < node->n_loops; i++) {
+        sim_loop_cut(&node->loops[i], ns);
+        node->loops[i].mute_until_ns = node->loops[i].deaf_until_ns;
+    }
 }
 
 void bus_sim_new_epoch(struct bus_sim *sim)
@@ -200,6 +210,11 @@ void bus_sim_calm(struct bus_sim *sim)
     sim->faults.lose_question = 0;
     sim->faults.lose_answer = 0;
     sim->faults.slow = 0;
+    sim->faults.slow_message = 0;
+    sim->faults.no_memory = 0;
+    sim->faults.full = 0;
+    sim->faults.full_waiters = 0;
+    sim->faults.delay_ns = PEG_NS_PER_MS;
 }
 
 /* ---- what happens next --------------------------------------------------------------------- */
@@ -365,6 +380,11 @@ static void take_faults(struct bus_sim *sim, const struct bus_sim_faults *faults
         sim->faults.slow_ns = 3 * PEG_NS_PER_S;
     if (!sim->faults.error_ns)
         sim->faults.error_ns = PEG_NS_PER_S;
+}
+
+void bus_sim_set_faults(struct bus_sim *sim, const struct bus_sim_faults *faults)
+{
+    take_faults(sim, faults);
 }
 
 static void end_world(struct bus_sim *sim)

@@ -30,12 +30,18 @@ struct bus_sim_faults {
     unsigned drop_message;
     unsigned lose_question; /* PEG_EIO, and nothing happened */
     unsigned lose_answer;   /* PEG_EIO, and it happened */
-    unsigned slow;          /* a way takes up to slow_ns */
-    int64_t delay_ns;       /* else up to this; 0: 1 ms */
-    int64_t slow_ns;        /* 0: 3 s */
-    int64_t error_ns;       /* until PEG_EIO is known; 0: 1 s */
-    int64_t timer_lag_ns;   /* timers are late by up to this */
-    int64_t skew_ms;        /* clocks are wrong by up to this, either way */
+    unsigned no_memory;     /* PEG_ENOMEM of a register or of waiters, and nothing happened */
+    unsigned full_waiters;  /* PEG_ELIMIT of one more waiter */
+    /* PEG_ELIMIT of what else a full server refuses: a register that admits a call, a value of more
+     * than PEG_LIMIT_BUS_REASON_BYTES. Nothing happened. */
+    unsigned full;
+    unsigned slow;         /* a way takes up to slow_ns */
+    unsigned slow_message; /* the way of a message does, more often */
+    int64_t delay_ns;      /* else up to this; 0: 1 ms */
+    int64_t slow_ns;       /* 0: 3 s */
+    int64_t error_ns;      /* until PEG_EIO is known; 0: 1 s */
+    int64_t timer_lag_ns;  /* timers are late by up to this */
+    int64_t skew_ms;       /* clocks are wrong by up to this, either way */
 };
 
 /* What an observer hears when it happens at the server, or on its way. Each may be NULL. */
@@ -45,11 +51,16 @@ struct bus_sim_hooks {
     void (*on_written)(void *user, const struct bus_key *key, struct peg__blob *value,
                        struct bus_address by);
     void (*on_forgotten)(void *user, const struct bus_id *id);
+    /* A lease changes hands: `by` has it now, which asked for it at that moment of the world. */
+    void (*on_taken)(void *user, const char *name, struct bus_address from, struct bus_address by,
+                     int64_t asked_ns);
+    /* A loop learns that the lease of another one has ended. */
+    void (*on_node_lost)(void *user, struct bus_address lost, bool is_alive);
     /* Just before it is heard. */
     void (*on_message)(void *user, struct bus_address to, const struct bus_message *message);
 };
 
-enum { BUS_SIM_MAX_NODES = 16, BUS_SIM_MAX_LOOPS = 2 };
+enum { BUS_SIM_MAX_NODES = 16, BUS_SIM_MAX_LOOPS = 3 };
 
 struct bus_sim;
 peg_status bus_sim_new(struct bus_sim **ret_sim, peg_error *reterr);
@@ -80,11 +91,18 @@ void bus_sim_crash(struct bus_sim *sim, uint64_t node);
 /* Its connections are cut: what it asked is answered with PEG_EIO, messages are lost for a moment,
  * and its loops hear of a reset. */
 void bus_sim_cut(struct bus_sim *sim, uint64_t node);
+/* The same for so long: until then what it asks is answered with PEG_EIO, and its messages are
+ * lost. */
+void bus_sim_partition(struct bus_sim *sim, uint64_t node, int64_t ns);
 /* Registers, leases and maps are lost: another epoch. Loops hear of it one by one. */
 void bus_sim_new_epoch(struct bus_sim *sim);
 /* Some lease ends before its time. */
 void bus_sim_lapse(struct bus_sim *sim);
-/* Nothing gets lost or slow from here on. */
+/* That of a loop's own address, if it has one. */
+void bus_sim_lapse_own(struct bus_sim *sim, struct bus_address loop);
+/* From here on, for what is not under way yet. */
+void bus_sim_set_faults(struct bus_sim *sim, const struct bus_sim_faults *faults);
+/* Nothing gets lost, slow or refused from here on. */
 void bus_sim_calm(struct bus_sim *sim);
 
 /* The world's clock, and timers on it, which no node has. */
@@ -100,6 +118,8 @@ uint64_t bus_sim_n_events(const struct bus_sim *sim);
 
 /* What stands at the server, or at the node for a key of that kind; borrowed. NULL: nothing. */
 struct peg__blob *bus_sim_recheck(struct bus_sim *sim, const struct bus_key *key);
+/* The loop that has the lease now; node 0: none. */
+struct bus_address bus_sim_holder(struct bus_sim *sim, const char *name);
 /* Registers that somebody could still read, of ids of so many bytes (0: of all). */
 size_t bus_sim_n_registers(struct bus_sim *sim, uint8_t id_len);
 

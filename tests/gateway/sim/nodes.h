@@ -12,11 +12,12 @@
 #include "history.h"
 #include "plants.h"
 
-enum { W_NODES = 6, W_LOOPS = 2 };
+enum { W_NODES = 14, W_LOOPS = 3 };
 
 struct w_node {
     uint64_t id;
     bool is_alive;
+    int64_t since_ns;
     unsigned n_loops;
     struct bus *buses[W_LOOPS];
     struct gw_presence *presences[W_LOOPS];
@@ -126,7 +127,7 @@ static void w_start_loop(struct w_node *node, unsigned i)
               PEG_OK);
     node->loops[i] = node->routers[i].calls;
     w_fill_random(node->loops[i]);
-    bus_listen(bus, &events, node->loops[i]);
+    bus_listen(bus, h.plant < H_WRITES_ITS_OWN ? &events : &x_events, node->loops[i]);
     gw_router_on_snapshot(&node->routers[i], w.snapshot);
 }
 
@@ -137,18 +138,18 @@ static struct w_node *w_start_node(unsigned n_loops)
     if (w.n_nodes == W_NODES)
         return NULL;
     node = &w.nodes[w.n_nodes++];
-    *node = (struct w_node){.is_alive = true, .n_loops = n_loops};
+    *node = (struct w_node){.is_alive = true, .since_ns = w_now_ns(), .n_loops = n_loops};
     CHECK_INT(bus_sim_add_node(w.sim, n_loops, node->buses, &node->id), PEG_OK);
     for (unsigned i = 0; i < n_loops; i++)
         w_start_loop(node, i);
-    h_say("node %llx with %u loops", (unsigned long long)node->id, n_loops);
+    h_log("node %llx with %u loops", (unsigned long long)node->id, n_loops);
     return node;
 }
 
-/* All that it knew is gone; callers and streams of it are others' to mark. */
+/* All that it knew is gone; its callers and streams are marked elsewhere. */
 static void w_crash_node(struct w_node *node)
 {
-    h_say("node %llx CRASHES", (unsigned long long)node->id);
+    h_log("node %llx CRASHES", (unsigned long long)node->id);
     bus_sim_crash(w.sim, node->id);
     for (unsigned i = 0; i < node->n_loops; i++) {
         gw_router_clear(&node->routers[i]);
@@ -161,8 +162,15 @@ static void w_crash_node(struct w_node *node)
 
 static void w_pause_node(struct w_node *node, int64_t ns)
 {
-    h_say("node %llx pauses for %.1f ms", (unsigned long long)node->id, (double)ns / 1e6);
+    h_log("node %llx pauses for %.1f ms", (unsigned long long)node->id, (double)ns / 1e6);
     bus_sim_pause(w.sim, node->id, ns);
+    node->paused_ns += ns;
+}
+
+static void w_partition_node(struct w_node *node, int64_t ns)
+{
+    h_log("node %llx is cut off for %.1f ms", (unsigned long long)node->id, (double)ns / 1e6);
+    bus_sim_partition(w.sim, node->id, ns);
     node->paused_ns += ns;
 }
 

@@ -35,8 +35,36 @@ static void p_send_result(const struct p_job *job)
     frame->id = job->id;
     frame->attempt = job->attempt;
     frame->is_error = job->is_error;
+    frame->is_large = job->is_large;
     memcpy(frame->token, job->token, sizeof(frame->token));
     p_send(frame);
+}
+
+static void p_send_output(const struct p_job *job)
+{
+    struct p_provider *provider = job->provider;
+    struct p_frame *frame = provider->stream ? p_frame(provider->stream, P_OUTPUT) : NULL;
+
+    if (!frame)
+        return;
+    frame->id = job->id;
+    frame->attempt = job->attempt;
+    snprintf(frame->token, sizeof(frame->token), "%s:%u", provider->name, ++provider->n_tokens);
+    h_produced_output(&job->id, frame->token);
+    p_send(frame);
+}
+
+/* The JSON of a large one goes on behind its token. */
+static void p_make_token(struct p_job *job)
+{
+    struct p_provider *provider = job->provider;
+    const int n = snprintf(job->token, sizeof(job->token), "\"%s.%u%s", provider->name,
+                           ++provider->n_tokens, job->is_large ? "" : "\"");
+
+    if (!job->is_large)
+        return;
+    memset(job->token + n, '.', sizeof(job->token) - (size_t)n - 1);
+    job->token[sizeof(job->token) - 1] = '\0';
 }
 
 static void p_answer(struct p_job *job, bool is_error)
@@ -44,11 +72,14 @@ static void p_answer(struct p_job *job, bool is_error)
     struct p_provider *provider = job->provider;
 
     bus_sim_disarm(w.sim, &job->finish);
+    if (w_happens(provider->percent_output))
+        p_send_output(job);
     job->is_answered = true;
     job->is_error = is_error;
-    snprintf(job->token, sizeof(job->token), "\"%s.%u\"", provider->name, ++provider->n_tokens);
+    job->is_large = w_happens(provider->percent_large);
+    p_make_token(job);
     h_produced(&job->id, job->token);
-    h_say("%s: answered by %s: %s%s", h_id(&job->id), provider->name, is_error ? "error " : "",
+    h_log("%s: answered by %s: %s%s", h_id(&job->id), provider->name, is_error ? "error " : "",
           job->token);
     if (!provider->stream)
         return;
@@ -70,17 +101,31 @@ static void p_nak(struct p_stream *stream, const struct bus_id *id, uint32_t att
         return;
     frame->id = *id;
     frame->attempt = attempt;
-    frame->reason = w_happens(20) ? BUS_OUTDATED : BUS_OVERLOADED;
+    frame->reason =
+        w_happens(20) && !stream->owner->gives_back_before ? BUS_OUTDATED : BUS_OVERLOADED;
     p_send(frame);
 }
 
-/* It was not started, and the gateway may know that: if the stream is there to say so. */
+/* It was not started, and the gateway learns that if the stream is there. */
 static void p_give_back(struct p_job *job)
 {
     bus_sim_disarm(w.sim, &job->finish);
     job->is_used = false;
     if (job->provider->stream)
         p_nak(job->provider->stream, &job->id, job->attempt);
+}
+
+static void p_give_back_on_timer(struct net_timer *timer)
+{
+    p_give_back((struct p_job *)timer);
+}
+
+/* Often when the coordinator gives it up. */
+static int64_t p_late_nak_ns(void)
+{
+    const int64_t grace_ns = PEG_LIMIT_GATEWAY_GRACE_MS * PEG_NS_PER_MS;
+
+    return w_happens(60) ? grace_ns + w_pick_ns(100, 1000, 50) : w_pick_ns(200, 6000, 80);
 }
 
 static void p_begin_job(struct net_timer *timer)
@@ -90,6 +135,8 @@ static void p_begin_job(struct net_timer *timer)
 
     job->is_queued = false;
     h_started(&job->id, job->attempt, provider->name);
+    if (w_happens(provider->percent_output))
+        p_send_output(job);
     if (!w_happens(provider->percent_for_ever))
         w_arm(&job->finish, p_finish, w_pick_ns(30, 8000, provider->percent_slow));
 }
@@ -107,7 +154,8 @@ static void p_start(struct p_stream *stream, const struct p_frame *call)
     struct p_provider *provider = stream->owner;
     struct p_job *job = p_free_job(provider);
 
-    if (!job || provider->is_draining || w_happens(provider->percent_nak)) {
+    if (!job || provider->is_draining || call->attempt < provider->gives_back_before ||
+        w_happens(provider->percent_nak)) {
         p_nak(stream, &call->id, call->attempt);
         return;
     }
@@ -120,7 +168,9 @@ static void p_start(struct p_stream *stream, const struct p_frame *call)
         .route = call->route,
     };
     if (w_happens(provider->percent_queued))
-        w_arm(&job->finish, p_begin_job, w_pick_ns(50, 3000, 30));
+        w_arm(&job->finish, p_begin_job,
+              provider->percent_late_nak > 80 ? w_pick_ns(2000, 20000, 70)
+                                              : w_pick_ns(50, 3000, 30));
     else
         p_begin_job(&job->finish);
 }
@@ -145,8 +195,10 @@ static void p_run_at_provider(struct p_frame *frame)
         p_start(stream, frame);
         break;
     case P_CANCEL:
-        h_cancel_told(&frame->id);
-        if (job && job->is_queued)
+        h_cancel_sent(&frame->id);
+        if (job && job->is_queued && w_happens(stream->owner->percent_late_nak))
+            w_arm(&job->finish, p_give_back_on_timer, p_late_nak_ns());
+        else if (job && job->is_queued)
             p_give_back(job);
         else if (job && !job->is_answered && w_happens(60))
             p_answer(job, true);
@@ -164,19 +216,19 @@ static void p_run_at_provider(struct p_frame *frame)
 static void p_run_frame(struct net_timer *timer)
 {
     struct p_frame *frame = (struct p_frame *)timer;
-    const bool is_to_desk = p_is_to_desk(frame->kind);
+    const bool is_to_loop = p_is_to_loop(frame->kind);
     int64_t later_ns = 0;
 
-    if (is_to_desk && frame->stream->node->is_alive)
+    if (is_to_loop && frame->stream->node->is_alive)
         later_ns = bus_sim_defer(w.sim, frame->stream->node->id, &frame->was_deferred);
     if (later_ns) {
         bus_sim_arm(w.sim, timer, later_ns);
         return;
     }
-    if (!is_to_desk)
+    if (!is_to_loop)
         p_run_at_provider(frame);
     else if (frame->stream->node->is_alive)
-        p_run_at_desk(frame);
+        p_run_at_loop(frame);
     p_free_frame(frame);
 }
 
@@ -190,7 +242,7 @@ static struct p_stream *p_free_stream(void)
     return NULL;
 }
 
-/* What it lists, it has kept; what it has answered, it says again. */
+/* What it lists, it has kept; what it has answered, it sends again. */
 static void p_list_running(struct p_stream *stream)
 {
     for (unsigned i = 0; i < P_JOBS && h.plant != H_RETURNS_EMPTY; i++) {
@@ -269,7 +321,7 @@ static void p_start_provider(struct p_provider *provider)
     w_arm(&provider->pong, p_pong_on_timer, 10 * PEG_NS_PER_S);
 }
 
-/* Its end of the stream closes; the loop hears of it, perhaps without what was said before. */
+/* Its end of the stream closes; the loop learns that, perhaps without what was sent before. */
 static void p_hang_up(struct p_provider *provider, bool is_done)
 {
     struct p_stream *stream = provider->stream;
@@ -277,12 +329,12 @@ static void p_hang_up(struct p_provider *provider, bool is_done)
 
     if (!stream)
         return;
-    h_say("the stream of %s breaks", provider->name);
+    h_log("the stream of %s breaks", provider->name);
     frame = p_frame(stream, P_BYE);
     if (frame)
         frame->is_done = is_done;
     if (!is_done && w_happens(50))
-        stream->last_ns[1] = 0; /* overtakes: what was said before comes too late */
+        stream->last_ns[1] = 0; /* overtakes: what was sent before comes too late */
     p_send(frame);
     p_lose_stream(provider);
 }
@@ -304,7 +356,7 @@ static void p_kill(struct p_provider *provider)
 {
     if (!provider->is_alive)
         return;
-    h_say("%s is KILLED", provider->name);
+    h_log("%s is KILLED", provider->name);
     p_end(provider, false);
 }
 
@@ -328,7 +380,7 @@ static void p_end_when_idle(struct net_timer *timer)
         w_arm(&provider->end, p_end_when_idle, 100 * PEG_NS_PER_MS);
 }
 
-/* A call may be on its way that was handed over before its loop heard of the drain: a provider that
+/* A call may be on its way that was handed over before its loop knew of the drain: a provider that
  * has nothing to finish stays for a frame there and one back. One that did not would lose it, as
  * would a real one whose frames take longer than PEG_LIMIT_REMOTE_QUIET_MS. */
 static int64_t p_quiet_ns(void)
@@ -345,7 +397,7 @@ static void p_drain(struct p_provider *provider)
         p_kill(provider);
         return;
     }
-    h_say("%s drains", provider->name);
+    h_log("%s drains", provider->name);
     provider->is_draining = true;
     if (provider->stream)
         p_send(p_frame(provider->stream, P_DRAIN));
@@ -355,16 +407,21 @@ static void p_drain(struct p_provider *provider)
     w_arm(&provider->end, p_end_when_idle, p_quiet_ns());
 }
 
+static void p_answer_its(struct p_provider *provider)
+{
+    for (unsigned i = 0; i < P_JOBS; i++) {
+        struct p_job *job = &provider->jobs[i];
+
+        if (job->is_used && !job->is_queued && !job->is_answered)
+            p_answer(job, false);
+    }
+}
+
 /* What would run for ever ends after all. */
 static void p_answer_all(void)
 {
     for (unsigned i = 0; i < p.n_providers; i++)
-        for (unsigned k = 0; k < P_JOBS; k++) {
-            struct p_job *job = &p.providers[i].jobs[k];
-
-            if (job->is_used && !job->is_queued && !job->is_answered)
-                p_answer(job, false);
-        }
+        p_answer_its(&p.providers[i]);
 }
 
 /* What providers that are attached have had no Ack for. */

@@ -10,9 +10,10 @@
 #include "nodes.h"
 #include "wire/pack.h"
 
-enum { P_PROVIDERS = 6, P_JOBS = 16, P_STREAMS = 16, P_FRAMES = 256 };
+enum { P_PROVIDERS = 8, P_JOBS = 16, P_STREAMS = 32, P_FRAMES = 512 };
 
 enum { P_SLOW_FRAME = 20 }; /* times as slow as most are */
+enum { P_LARGE = 2 * PEG_LIMIT_BUS_REASON_BYTES };
 
 struct p_job {
     struct net_timer finish; /* first */
@@ -21,6 +22,7 @@ struct p_job {
     bool is_queued; /* not started */
     bool is_answered;
     bool is_error;
+    bool is_large; /* its result */
     struct bus_id id;
     uint32_t attempt;
     struct bus_address route;
@@ -31,6 +33,7 @@ enum p_kind {
     /* to the loop */
     P_HELLO,
     P_RESULT,
+    P_OUTPUT,
     P_NAK,
     P_PONG,
     P_DRAIN,
@@ -51,6 +54,7 @@ struct p_frame {
     enum p_kind kind;
     bool was_deferred;
     bool is_error;
+    bool is_large;
     bool is_done;
     struct bus_id id;
     uint32_t attempt;
@@ -66,7 +70,7 @@ struct p_stream {
     bool is_open;                    /* at the provider's end */
     bool is_ended;                   /* at the loop's end: nothing comes from there any more */
     bool is_full;                    /* the provider does not read */
-    bool has_drained;                /* the loop has heard that its provider drains */
+    bool has_drained;                /* the loop knows that its provider drains */
     struct calls_provider *provider; /* at the loop */
     int64_t last_ns[2];              /* when the last frame arrives, in each direction */
     unsigned n_frames;               /* on their way */
@@ -88,9 +92,13 @@ struct p_provider {
     unsigned percent_for_ever; /* never answers */
     unsigned percent_twice;    /* answers twice */
     unsigned percent_slow;
-    unsigned percent_full; /* stops reading */
-    bool is_silent;        /* does not count its hellos */
-    bool is_settled;       /* always goes to the first loop */
+    unsigned percent_full;      /* stops reading */
+    unsigned percent_large;     /* answers with more than a full server takes */
+    unsigned percent_output;    /* sends outputs */
+    unsigned percent_late_nak;  /* gives a canceled call back some time later */
+    unsigned gives_back_before; /* this attempt: each; its tool runs in the others */
+    bool is_silent;             /* does not count its hellos */
+    bool is_settled;            /* always goes to the first loop */
     unsigned n_hellos;
     unsigned n_tokens;
     struct p_stream *stream;
@@ -104,14 +112,14 @@ static struct {
     struct p_frame frames[P_FRAMES];
     struct p_frame *spares;
     int64_t delay_ms;
-    bool has_lost_hello; /* its number is missing: as if it had been said elsewhere */
+    bool has_lost_hello; /* its number is missing: as if it had been sent elsewhere */
 } p;
 
 /* ---- frames -------------------------------------------------------------------------------- */
 
 static void p_run_frame(struct net_timer *timer);
 
-static bool p_is_to_desk(enum p_kind kind)
+static bool p_is_to_loop(enum p_kind kind)
 {
     return kind < P_CALL || kind == P_READY;
 }
@@ -150,7 +158,7 @@ static void p_send(struct p_frame *frame)
     if (!frame)
         return;
     stream = frame->stream;
-    last_ns = &stream->last_ns[p_is_to_desk(frame->kind)];
+    last_ns = &stream->last_ns[p_is_to_loop(frame->kind)];
     due_ns = w_now_ns() + w_pick_ns(p.delay_ms, P_SLOW_FRAME * p.delay_ms, 5);
     if (due_ns <= *last_ns)
         due_ns = *last_ns + 1;
@@ -161,7 +169,7 @@ static void p_send(struct p_frame *frame)
 
 /* ---- the loop's end ------------------------------------------------------------------------ */
 
-static void p_say(void *user, enum p_kind kind, const struct bus_id *id, uint32_t attempt)
+static void p_send_about(void *user, enum p_kind kind, const struct bus_id *id, uint32_t attempt)
 {
     struct p_frame *frame = p_frame((struct p_stream *)user, kind);
 
@@ -179,7 +187,7 @@ static void p_hand(void *user, const struct calls_handed *handed)
 
     if (!frame)
         return;
-    h_say("%s: handed to %s, attempt %u", h_id(handed->id), stream->owner->name, handed->attempt);
+    h_log("%s: handed to %s, attempt %u", h_id(handed->id), stream->owner->name, handed->attempt);
     if (stream->has_drained)
         h_break("drain", "%s was handed to %s, which drains", h_id(handed->id),
                 stream->owner->name);
@@ -198,13 +206,13 @@ static void p_cancel(void *user, const struct bus_id *id, uint32_t attempt, enum
 {
     (void)reason;
     if (h.plant != H_DROPS_CANCEL)
-        p_say(user, P_CANCEL, id, attempt);
+        p_send_about(user, P_CANCEL, id, attempt);
 }
 
 static void p_ack(void *user, const struct bus_id *id, uint32_t attempt)
 {
     if (h.plant != H_DROPS_ACK)
-        p_say(user, P_ACK, id, attempt);
+        p_send_about(user, P_ACK, id, attempt);
 }
 
 static bool p_is_ready(void *user)
@@ -212,7 +220,7 @@ static bool p_is_ready(void *user)
     return !((struct p_stream *)user)->is_full;
 }
 
-static void p_end_at_desk(struct p_stream *stream)
+static void p_end_at_loop(struct p_stream *stream)
 {
     stream->provider = NULL;
     stream->is_ended = true;
@@ -221,7 +229,7 @@ static void p_end_at_desk(struct p_stream *stream)
 
 static void p_replaced(void *user)
 {
-    p_end_at_desk((struct p_stream *)user);
+    p_end_at_loop((struct p_stream *)user);
 }
 
 static const struct calls_provider_events p_events = {
@@ -231,6 +239,11 @@ static const struct calls_provider_events p_events = {
     .is_ready = p_is_ready,
     .replaced = p_replaced,
 };
+
+static struct bus_address p_loop(const struct p_stream *stream)
+{
+    return (struct bus_address){stream->node->id, stream->loop};
+}
 
 static void p_hello(struct p_stream *stream)
 {
@@ -244,44 +257,56 @@ static void p_hello(struct p_stream *stream)
     };
     peg_error error;
 
-    h_say("%s attaches to %llx.%u with %zu running", stream->owner->name,
+    h_log("%s attaches to %llx.%u with %zu running", stream->owner->name,
           (unsigned long long)stream->node->id, stream->loop, stream->n_running);
+    h_attached(stream->owner->name, p_loop(stream));
     if (calls_provider_attach(stream->node->loops[stream->loop], &attach, &p_events, stream,
                               &stream->provider, &error)) {
-        h_say("%s is refused: %s", stream->owner->name, error.message);
-        p_end_at_desk(stream);
+        h_log("%s is refused: %s", stream->owner->name, error.message);
+        p_end_at_loop(stream);
     }
 }
 
-/* As service_attach.c does. */
-static void p_result_at_desk(const struct p_frame *frame)
+/* The observer knows a large result by its first characters. */
+static peg_str p_make_large(char text[P_LARGE], const char *token)
+{
+    memset(text, '.', P_LARGE);
+    memcpy(text, token, strlen(token));
+    text[P_LARGE - 1] = '"';
+    return peg__strn(text, P_LARGE);
+}
+
+/* As attach_result.c does. */
+static void p_result_at_loop(const struct p_frame *frame)
 {
     struct p_stream *stream = frame->stream;
-    const struct calls_assignment *assignment =
-        calls_assignment_find(stream->provider->calls, &frame->id, frame->attempt);
-    const peg_str json = peg__str(h.plant == H_GARBLES_RESULT ? "\"garbled\"" : frame->token);
+    char text[P_LARGE];
+    peg_str json = peg__str(h.plant == H_GARBLES_RESULT ? "\"garbled\"" : frame->token);
 
     if (h.plant == H_DROPS_RESULT)
         return;
-    if (!assignment || assignment->provider != stream->provider)
+    if (frame->is_large && h.plant != H_GARBLES_RESULT)
+        json = p_make_large(text, frame->token);
+    if (!calls_assignment_find_by(stream->provider, &frame->id, frame->attempt))
         p_ack(stream, &frame->id, frame->attempt);
     else
         calls_provider_result(stream->provider, &frame->id, frame->attempt, json, json,
                               frame->is_error);
 }
 
-static void p_bye_at_desk(struct p_stream *stream, bool is_done)
+static void p_bye_at_loop(struct p_stream *stream, bool is_done)
 {
     struct calls_provider *provider = stream->provider;
 
-    h_say("%s leaves %llx.%u%s", stream->owner->name, (unsigned long long)stream->node->id,
+    h_log("%s leaves %llx.%u%s", stream->owner->name, (unsigned long long)stream->node->id,
           stream->loop, is_done ? " for good" : "");
     stream->provider = NULL;
     stream->is_ended = true;
+    h_left(stream->owner->name, p_loop(stream));
     calls_provider_leave(provider);
 }
 
-static void p_run_at_desk(struct p_frame *frame)
+static void p_run_at_loop(struct p_frame *frame)
 {
     struct p_stream *stream = frame->stream;
 
@@ -297,7 +322,10 @@ static void p_run_at_desk(struct p_frame *frame)
         return;
     switch (frame->kind) {
     case P_RESULT:
-        p_result_at_desk(frame);
+        p_result_at_loop(frame);
+        break;
+    case P_OUTPUT:
+        calls_provider_output(stream->provider, &frame->id, frame->attempt, peg__str(frame->token));
         break;
     case P_NAK:
         calls_provider_nak(stream->provider, &frame->id, frame->attempt, frame->reason);
@@ -315,7 +343,7 @@ static void p_run_at_desk(struct p_frame *frame)
         calls_provider_ready(stream->provider);
         break;
     default:
-        p_bye_at_desk(stream, frame->is_done);
+        p_bye_at_loop(stream, frame->is_done);
         break;
     }
 }
