@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/limits_mcp.h"
+#include "base/mem.h"
 #include "base/text/str.h"
 #include "cli/remote/remote.h"
 #include "cli/serve/serve.h"
@@ -55,9 +56,7 @@ static void warn_of_tool(const char *tool, const char *message, void *user)
 
 static void inspect_manifest(const char *path, const peg_manifest *manifest)
 {
-    char *user = (char *)(uintptr_t)path;
-
-    (void)!peg_manifest_inspect(manifest, warn_of_tool, user, NULL);
+    (void)!peg_manifest_inspect(manifest, warn_of_tool, peg__unconst(path), NULL);
 }
 
 /* ---- signals: a thread ---- */

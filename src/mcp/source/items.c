@@ -119,7 +119,7 @@ static void map_key(enum mcp_list_kind kind, peg_str key, struct peg__buf *ret_k
 
 static peg_status add_item(struct mcp_host *host, struct mcp__item *item, peg_error *reterr)
 {
-    struct peg__buf key = PEG__BUF(2 * PEG_LIMIT_MCP_URI_BYTES);
+    struct peg__buf key = PEG__BUF((size_t)2 * PEG_LIMIT_MCP_URI_BYTES);
     peg_status status;
 
     map_key(item->kind, peg__str(item->key), &key);
@@ -230,7 +230,7 @@ peg_status mcp_host_add_prompt(struct mcp_host *host, const peg_mcp_prompt_def *
 
 void mcp_host_remove(struct mcp_host *host, enum mcp_list_kind kind, peg_str key)
 {
-    struct peg__buf text = PEG__BUF(2 * PEG_LIMIT_MCP_URI_BYTES);
+    struct peg__buf text = PEG__BUF((size_t)2 * PEG_LIMIT_MCP_URI_BYTES);
     void *item = NULL;
 
     map_key(kind, key, &text);
@@ -302,7 +302,7 @@ peg_status mcp__template_values(const struct mcp__item *item, peg_str uri, char 
 
 struct mcp__item *mcp__find_item(struct mcp_host *host, enum mcp_list_kind kind, peg_str key)
 {
-    struct peg__buf text = PEG__BUF(2 * PEG_LIMIT_MCP_URI_BYTES);
+    struct peg__buf text = PEG__BUF((size_t)2 * PEG_LIMIT_MCP_URI_BYTES);
     struct mcp__item *found = NULL;
 
     map_key(kind, key, &text);
@@ -346,7 +346,8 @@ peg_status mcp__list_items(struct mcp_host *host, enum mcp_list_kind kind, peg_s
             last = item;
         } else {
             is_full = true;
-            mcp_page_more(page, peg__str(last->key));
+            if (last) /* a page has at least one */
+                mcp_page_more(page, peg__str(last->key));
         }
     }
     pthread_mutex_unlock(&host->items_lock);

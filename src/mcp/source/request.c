@@ -4,7 +4,6 @@
  */
 
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "base/limits_mcp.h"
 #include "base/mem.h"
@@ -130,19 +129,20 @@ peg_status peg_mcp_reply_message(peg_mcp_request *request, const char *role, peg
 void peg_mcp_fail(peg_mcp_request *request, bool is_missing, const char *fmt, ...)
 {
     const bool is_resource = request->job->kind == MCP_READ_RESOURCE;
-    char text[512];
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_MCP_SENTENCE_BYTES);
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    peg__buf_vprintf_cut(&text, fmt, args);
     va_end(args);
-    text[peg__utf8_cut(text, strlen(text))] = '\0';
     request->has_failed = true;
     mcp_result_fail(&request->job->result,
                     !is_missing   ? MCP_INTERNAL_ERROR
                     : is_resource ? MCP_RESOURCE_NOT_FOUND
                                   : MCP_INVALID_PARAMS,
-                    "%s", peg__utf8_is_valid(peg__str(text)) ? text : "it failed");
+                    "%s",
+                    text.ptr && peg__utf8_is_valid(peg__buf_view(&text)) ? text.ptr : "it failed");
+    peg__buf_free(&text);
 }
 
 /* ---- running it, on a worker ---- */

@@ -62,7 +62,8 @@ static peg_status put_one_media(struct peg__out *out, const peg_media *media, pe
                      peg_media_filename(media), mime_type);
         return PEG_OK;
     }
-    status = peg_media_base64(media, PEG_LIMIT_MCP_RESULT_BYTES / 4 * 3, &base64, &len, reterr);
+    status =
+        peg_media_base64(media, (size_t)PEG_LIMIT_MCP_RESULT_BYTES / 4 * 3, &base64, &len, reterr);
     if (status)
         return status;
     snprintf(uri, sizeof(uri), "pegboard:///media/%.256s", peg_media_id(media));
