@@ -469,7 +469,7 @@ TEST(http_client_that_ends_its_side_in_the_middle_is_lost)
         "GET /a HTT",
         "POST /parts HTTP/1.1\r\nContent-Length: 5\r\n" HOST "he",
         "POST /parts HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" HOST "5\r\nhello\r\n",
-        "GET /hold HTTP/1.1\r\n" HOST,
+        ("GET /hold HTTP/1.1\r\n" HOST),
     };
     struct server server = {0};
 

@@ -77,7 +77,7 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 "return {1, ARGV[3] == 's' and now or 0, last, now}\n",
 
 [REDIS_EPOCH] =
-"if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end\n"
-"return redis.call('GET', KEYS[1])\n",
+("if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end\n"
+"return redis.call('GET', KEYS[1])\n"),
 };
 /* clang-format on */
