@@ -318,19 +318,22 @@ static void handle_told(struct calls_machine *m)
 /* ---- writing an outcome ---- */
 
 /* Lost to a follower that took the call over while this node was away. If that one has ended it
- * too, it does not matter which of them says so. */
+ * too, it does not matter which of them says so. A provider has no right to an attempt that was
+ * never sent, unless it claimed one of an earlier call whose registers were lost. */
 static void handle_closed(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
     struct bus_address address;
+    const peg_str owner = calls_claim_token_owner(answer->current, &address);
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM)
         calls_retry_later(m);
-    else if (!answer->status && !answer->written &&
-             !peg__str_is(calls_claim_token_owner(answer->current, &address), CALLS_TOKEN_ENDED))
+    else if (answer->status || answer->written || peg__str_is(owner, CALLS_TOKEN_ENDED))
+        calls_enter(m, CALLS_WRITING);
+    else if (calls_claim_token_is_coordinator(owner))
         calls_yield(m, address);
     else
-        calls_enter(m, CALLS_WRITING);
+        calls_settle_with(m, CALLS_WHY_STATE_LOST);
 }
 
 static void end_own(struct calls_machine *m)

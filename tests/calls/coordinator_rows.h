@@ -311,6 +311,7 @@ static const struct row ROWS[] = {
     {"there is no next attempt", IN(CLOSING, WHY(TIMEOUT)), ON(ANSWER, .written = true), TO(WRITING, "put t timeout", "")},
     {"another said so as well", IN(CLOSING, WHY(NO_PROVIDER)), ON(ANSWER, .value = BY_ENDED), TO(WRITING, "put t no provider", "")},
     {"taken over", IN(CLOSING, WHY(TIMEOUT)), ON(ANSWER, .value = BY_COORDINATOR), TO(UNLISTED, "arm 1000", "coordinator 4.0")},
+    {"claimed by a provider of an earlier call", IN(CLOSING, WHY(TIMEOUT)), ON(ANSWER, .value = BY_PROVIDER), TO(WRITING, "disarm, put t state lost", "why state lost")},
     {"the answer was lost", IN(CLOSING), ON(ANSWER, .status = PEG_EIO), TO(CLOSING, "arm 50", "")},
     {"no memory", IN(CLOSING), ON(ANSWER, .status = PEG_ENOMEM), TO(CLOSING, "arm 50", "")},
     {"no room", IN(CLOSING, WHY(CANCELED)), ON(ANSWER, .status = PEG_ELIMIT), TO(WRITING, "put t canceled", "")},
