@@ -159,8 +159,8 @@ static void v_count(struct v_summary *summary, uint64_t n, bool is_excused, cons
     }
 }
 
-/* True: every legal transition was seen. Those that were not are printed. */
-static bool v_report(void)
+/* False: a legal transition was not seen, and enough schedules ran. Such are printed. */
+static bool v_report(bool is_enough)
 {
     struct v_summary summary = {.rarest = UINT64_MAX};
 
@@ -182,7 +182,7 @@ static bool v_report(void)
            "the rarest was seen %llu times\n",
            summary.n_legal, summary.n_excused, summary.n_unseen,
            (unsigned long long)summary.rarest);
-    return summary.n_unseen == 0;
+    return summary.n_unseen == 0 || !is_enough;
 }
 
 #endif

@@ -7,7 +7,7 @@
 #include "accidents.h"
 
 enum {
-    R_OUT_OF = 16,      /* runs, each kind but the first has one */
+    R_OUT_OF = 24,      /* runs, each kind but the first has one */
     R_CALM_MS = 10000,  /* for a call, where each takes but a moment */
     R_LONG_MS = 100000, /* where some take seconds, one after the other */
 };
@@ -30,8 +30,9 @@ static enum r_kind r_kind_of(uint64_t seed)
 static enum r_mode r_mode_of(uint64_t seed)
 {
     static const enum r_mode modes[16] = {
-        [4] = R_DUPLICATES, R_DUPLICATES, R_CANCELING, R_CANCELING, R_TAKEOVERS, R_TAKEOVERS,
-        R_TAKEOVERS,        R_TAKEOVERS,  R_STUBBORN,  R_STUBBORN,  R_REFUSING,  R_REFUSING};
+        [2] = R_DUPLICATES, R_DUPLICATES, R_CANCELING, R_CANCELING, R_CANCELING,
+        R_TAKEOVERS,        R_TAKEOVERS,  R_TAKEOVERS, R_TAKEOVERS, R_TAKEOVERS,
+        R_STUBBORN,         R_STUBBORN,   R_REFUSING,  R_REFUSING};
 
     return modes[r_bits(seed) >> 20 & 15];
 }

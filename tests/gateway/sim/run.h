@@ -13,9 +13,9 @@
 enum {
     /* Beyond its deadline: for a provider to end what is canceled, and for requests that get lost,
      * are slow, and are sent again. */
-    R_GRACE_MS = 60000,
+    R_GRACE_MS = 120000,
     R_SLICE_MS = 50,
-    R_END_MS = 180000,
+    R_END_MS = 300000,
 };
 
 /* ---- running it ---------------------------------------------------------------------------- */
