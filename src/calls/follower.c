@@ -231,14 +231,17 @@ static void coordinate(struct calls_machine *m)
 
 /* The coordinator was alive after all, perhaps, and has ended the call as one that no provider
  * could run. Then its registers are forgotten, and this node has taken the first attempt of a call
- * without an identity. One that has used the identity meanwhile finds the token and follows. */
+ * without an identity. One that has used the identity meanwhile finds the token and follows. A node
+ * that admitted the call itself, lost it and takes it again finds its own value: that is there
+ * still. Without an answer it is not known whose call this is, also if there is no room. */
 static void handle_confirmed(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
-    const bool is_forgotten =
-        !answer->status && (m->origin == CALLS_STARTS ? answer->written : !answer->current);
+    const bool is_forgotten = m->origin == CALLS_STARTS
+                                  ? answer->written && !calls_machine_is_same(m, answer->current)
+                                  : !answer->current;
 
-    if (answer->status == PEG_EIO)
+    if (answer->status)
         calls_retry_later(m);
     else if (m->is_owner_lost && !is_forgotten)
         give_up_lost(m);
