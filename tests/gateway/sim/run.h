@@ -15,6 +15,9 @@ enum {
      * are slow, and are sent again. */
     R_GRACE_MS = 120000,
     R_SLICE_MS = 50,
+    /* Then nothing gets lost any more. Until then a take-over, which needs eight answers in a row,
+     * may fail as often as it likes: no call can promise an end under losses that never end. */
+    R_ROUGH_MS = 60000,
     R_END_MS = 300000,
 };
 
@@ -59,7 +62,11 @@ static void r_describe(void)
 
 static void r_wait_for_callers(int64_t end_ns)
 {
+    const int64_t calm_ns = w_now_ns() + R_ROUGH_MS * PEG_NS_PER_MS;
+
     while ((a.n_open || r_has_accidents()) && !h.is_broken && w_now_ns() < end_ns) {
+        if (w_now_ns() >= calm_ns)
+            bus_sim_calm(w.sim);
         bus_sim_run_until(w.sim, w_now_ns() + R_SLICE_MS * PEG_NS_PER_MS);
         a_check_notified(R_GRACE_MS * PEG_NS_PER_MS);
     }
