@@ -244,8 +244,8 @@ void calls_machine_nak(struct calls_machine *m, const struct bus_message *nak);
 void calls_machine_settle(struct calls_machine *m, enum bus_reason reason);
 calls_handler calls_machine_rechecked, calls_machine_unknown, calls_machine_lost; /* recheck.c */
 calls_handler calls_machine_followed, calls_machine_follow_again;                 /* follower.c */
-void calls_machine_follow(struct calls_machine *m, const struct peg__blob *identity);
-bool calls_machine_is_same(const struct calls_machine *m, const struct peg__blob *identity);
+void calls_machine_follow(struct calls_machine *m, const struct peg__blob *blob);
+bool calls_machine_is_same(const struct calls_machine *m, const struct peg__blob *blob);
 
 /* settle.c */
 struct calls_action *calls_act(struct calls_machine *m, enum calls_action_kind kind);

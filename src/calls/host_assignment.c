@@ -11,6 +11,8 @@
 #include "calls/call.h"
 #include "calls/provider_side.h"
 
+// NOLINTBEGIN(misc-no-recursion): a step is one state further, and is_pumping ends the rest
+
 static void step(struct calls_assignment *assignment, const struct calls_assignment_event *event,
                  const struct bus_answer *answer, struct peg__blob *output);
 
@@ -298,7 +300,7 @@ static void send_waiters(const struct calls_assignment *assignment, const struct
 {
     const struct calls_assignment_action done = {.message = BUS_DONE};
 
-    for (size_t i = 0; i < answer->n_addresses; i++)
+    for (size_t i = 0; answer && i < answer->n_addresses; i++)
         if (!bus_address_equal(answer->addresses[i], assignment->coordinator))
             send_to(assignment, answer->addresses[i], &done, assignment->value);
 }
@@ -453,3 +455,5 @@ void calls_provider_refuse_queue(struct calls_provider *provider, enum bus_reaso
     while (provider->queue.first)
         calls_assignment_feed_with(provider->queue.first, ASSIGNMENT_ON_REFUSE, reason, NULL);
 }
+
+// NOLINTEND(misc-no-recursion)

@@ -104,6 +104,7 @@ void calls_assignment_drop(struct calls_assignment *assignment);
 void calls_assignment_feed_with(struct calls_assignment *assignment,
                                 enum calls_assignment_event_kind kind, enum bus_reason reason,
                                 struct peg__blob *output);
+// NOLINTNEXTLINE(misc-no-recursion): see host_assignment.c
 static inline void calls_assignment_feed(struct calls_assignment *assignment,
                                          enum calls_assignment_event_kind kind)
 {

@@ -188,6 +188,7 @@ static void start_new(struct calls_loop *calls, const struct bus_id *id,
 
 /* There is no quota for a call to begin. One that exists is found by its identity: nothing is kept
  * of the request, so it takes no quota and is not read. */
+// NOLINTNEXTLINE(readability-function-size): what a request is, and why it may not begin
 static void start_attaching(struct calls_loop *calls, const struct bus_id *id,
                             const struct calls_request *request, struct calls_toolset *toolset,
                             const struct calls_tool *tool, const char *reject_reason,
