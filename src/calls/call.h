@@ -12,6 +12,7 @@
  *   start.c        a request becomes a call, or one more caller of a call
  *   leave.c        callers that go, followers, outputs
  *   run_call.c     executes what the machine asks for
+ *   end_call.c     notifies callers of an end
  *   outstanding.c  messages that outlive their call
  *   reject.c       how calls end that do not complete, in words
  *   request.c      id, digest, identity and packed form of a request
@@ -137,6 +138,23 @@ void calls_outstanding_count(const struct calls_call *call);
 void calls_outstanding_on_answer(struct calls_loop *calls, const struct bus_message *message);
 void calls_outstanding_free(struct calls_loop *calls);
 
+/* ---- end_call.c: each notifies the callers, and frees the call ---- */
+
+/* With the outcome that a register holds. */
+void calls_end_with(struct calls_call *call, struct peg__blob *outcome, bool was_following);
+/* With the outcome of `why`, or the one that was kept. */
+void calls_end_own(struct calls_call *call, enum calls_why why, bool was_following);
+void calls_end_rejected(struct calls_call *call, enum calls_why why, enum calls_state before);
+/* Callers get this. */
+void calls_run_reject(struct calls_call *call, enum calls_error error, peg_str message,
+                      int64_t retry_after_ms);
+/* Its coordinator, by the identity in the answer, cancels the call. */
+void calls_end_stopped(struct calls_call *call, const struct bus_answer *answer);
+/* call->outcome, if there is none yet; NULL without memory. Frees nothing. */
+void calls_end_make_outcome(struct calls_call *call, enum calls_why why);
+void calls_send(struct calls_call *call, struct bus_address to, enum bus_message_kind kind,
+                enum bus_reason reason, struct peg__blob *body);
+
 /* ---- run_call.c: each may end the call ---- */
 
 /* Arms it. */
@@ -149,11 +167,6 @@ void calls_run_message(struct calls_call *call, const struct bus_message *messag
 void calls_run_reset(struct calls_call *call);
 /* What it has read may be old: a loop was lost that it depends on, or one more caller asks. */
 void calls_run_recheck(struct calls_call *call);
-/* Callers get this, and the call is gone. */
-void calls_run_reject(struct calls_call *call, enum calls_error error, peg_str message,
-                      int64_t retry_after_ms);
-void calls_send(struct calls_call *call, struct bus_address to, enum bus_message_kind kind,
-                enum bus_reason reason, struct peg__blob *body);
 
 /* ---- leave.c ---- */
 

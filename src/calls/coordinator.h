@@ -211,7 +211,6 @@ struct calls_machine {
     struct bus_address address; /* of the provider */
     struct calls_refusals refusals;
     enum bus_reason refusal; /* the reason among them that counts most */
-    bool met_outdated;       /* a provider has another version of the toolset */
 
     /* messages that may still arrive: registers stay until then */
     unsigned n_outstanding;

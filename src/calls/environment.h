@@ -45,6 +45,7 @@ struct calls_refusals {
     uint64_t by[PEG_LIMIT_GATEWAY_ATTEMPTS]; /* hashes */
     bool was_given_back[PEG_LIMIT_GATEWAY_ATTEMPTS];
     unsigned n;
+    bool met_outdated; /* a provider served another revision, which the call did not fit */
 };
 
 /* A call that looks for a provider. */
@@ -52,7 +53,6 @@ struct calls_choice {
     const struct calls_toolset *toolset;
     const struct calls_refusals *refusals;
     bool is_node_local;   /* its registers are not seen by other nodes */
-    bool met_outdated;    /* a provider served another revision, which it did not fit */
     const char *released; /* the provider that it had before; NULL: none */
 };
 

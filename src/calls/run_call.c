@@ -151,24 +151,6 @@ void calls_run_admit(struct calls_call *call)
 
 /* ---- messages ---- */
 
-void calls_send(struct calls_call *call, struct bus_address to, enum bus_message_kind kind,
-                enum bus_reason reason, struct peg__blob *body)
-{
-    struct bus *bus = call->calls->bus;
-    struct bus_message message = {
-        .kind = kind,
-        .reason = reason,
-        .id = call->entry.id,
-        .attempt = kind == BUS_DONE ? 0 : call->machine.attempt,
-        .deadline_ms = call->machine.deadline_ms,
-        .from = bus->self,
-        .body = body,
-    };
-
-    memcpy(message.incarnation, call->machine.incarnation, sizeof(message.incarnation));
-    bus_send(bus, to, &message, NULL);
-}
-
 static void send_call(struct calls_call *call)
 {
     struct bus *bus = call->calls->bus;
@@ -207,7 +189,6 @@ static struct calls_choice make_choice(const struct calls_call *call)
         .toolset = call->toolset,
         .refusals = &call->machine.refusals,
         .is_node_local = calls_id_is_node_local(&call->entry.id),
-        .met_outdated = call->machine.met_outdated,
         .released = call->slot[0] ? call->slot : NULL,
     };
 }
@@ -286,19 +267,9 @@ static void put_token(struct calls_call *call, const struct calls_action *action
         retry_without_memory(call);
 }
 
-static void make_outcome(struct calls_call *call, enum calls_why why)
-{
-    struct calls_outcome outcome;
-
-    if (call->outcome)
-        return;
-    calls_explain(call, why, false, &outcome);
-    call->outcome = calls_outcome_write(&outcome);
-}
-
 static void put_result(struct calls_call *call, enum calls_why why)
 {
-    make_outcome(call, why);
+    calls_end_make_outcome(call, why);
     if (call->outcome)
         put(call, BUS_RESULT, 0, call->outcome);
     else
@@ -349,113 +320,6 @@ static void read_waiters(struct calls_call *call)
 
     call->wait.fn = on_answer;
     bus_waiters(call->calls->bus, &key, &call->wait);
-}
-
-/* ---- ends ---- */
-
-/* A call that cannot be asked for again has no use for its registers. One that was never started,
- * for want of a provider or of room, may be asked for anew, also by a follower that missed the
- * message about its end: it finds no identity. */
-static bool may_forget_registers(const struct calls_call *call, const struct calls_outcome *outcome)
-{
-    return !calls_call_is_keyed(call) || outcome->error == CALLS_OVERLOADED ||
-           outcome->error == CALLS_SERVICE_UNAVAILABLE;
-}
-
-/* Messages that may still arrive find the registers, and see that there is nothing to start. */
-static void finish(struct calls_call *call, const struct calls_outcome *outcome, bool may_forget)
-{
-    struct bus *bus = call->calls->bus;
-    const struct bus_key key = calls_call_key(call, BUS_RESULT, 0);
-    const uint32_t n_attempts = call->machine.attempt + 1; /* with the one that closes it */
-    const bool forgets = may_forget && !call->machine.n_outstanding;
-
-    if (may_forget && call->machine.n_outstanding)
-        calls_outstanding_count(call);
-    while (call->callers) {
-        struct calls_caller *caller = call->callers;
-
-        calls_call_take_caller(caller);
-        caller->events->on_end(caller, outcome);
-    }
-    calls_call_drop(call);
-    if (forgets)
-        bus_forget(bus, &key, n_attempts);
-}
-
-static void end(struct calls_call *call, struct peg__blob *blob, bool was_following)
-{
-    struct calls_loop *calls = call->calls;
-    struct peg__blob *kept = peg__blob_ref(blob);
-    struct calls_outcome outcome = {
-        .kind = CALLS_KIND_UNKNOWN,
-        .error = CALLS_OUTCOME_UNKNOWN,
-        .message = PEG_LIT("the outcome of this call cannot be read: a newer gateway wrote it"),
-        .was_started = true,
-    };
-
-    calls_outcome_read(kept, &outcome);
-    if (call->reported == CALLS_REPORTED_ADMITTED)
-        calls->env->count_ended(call->meter, outcome.kind, bus_now_ns(calls->bus) - call->begun_ns);
-    finish(call, &outcome, !was_following && may_forget_registers(call, &outcome));
-    peg__blob_unref(kept);
-}
-
-/* Without memory for an outcome of its own the call ends all the same. */
-static void end_own(struct calls_call *call, enum calls_why why, bool was_following)
-{
-    struct calls_outcome outcome;
-
-    make_outcome(call, why);
-    if (call->outcome) {
-        end(call, call->outcome, was_following);
-        return;
-    }
-    calls_explain(call, why, false, &outcome);
-    finish(call, &outcome, false);
-}
-
-static void reject_with(struct calls_call *call, struct calls_outcome *outcome, bool is_anothers)
-{
-    struct calls_loop *calls = call->calls;
-
-    outcome->kind = CALLS_KIND_REFUSED;
-    if (call->reported == CALLS_REPORTED_ADMITTED)
-        calls->env->count_ended(call->meter, CALLS_KIND_REFUSED,
-                                bus_now_ns(calls->bus) - call->begun_ns);
-    else if (!is_anothers)
-        calls->env->count_refused(call->meter);
-    finish(call, outcome, !calls_call_is_keyed(call) && call->machine.attempt > 0);
-}
-
-static void reject(struct calls_call *call, enum calls_why why, enum calls_state before)
-{
-    const bool is_anothers = calls_state_follows(before) || before == CALLS_LOCATING ||
-                             why == CALLS_WHY_UNREAD || why == CALLS_WHY_WAIT_OVER;
-    struct calls_outcome outcome;
-
-    calls_explain(call, why, is_anothers, &outcome);
-    reject_with(call, &outcome, is_anothers);
-}
-
-void calls_run_reject(struct calls_call *call, enum calls_error error, peg_str message,
-                      int64_t retry_after_ms)
-{
-    struct calls_outcome outcome = {
-        .error = error, .message = message, .retry_after_ms = retry_after_ms};
-
-    reject_with(call, &outcome, false);
-}
-
-/* Its coordinator cancels the call; its caller knows that it was told. */
-static void stop(struct calls_call *call, const struct bus_answer *answer)
-{
-    const struct calls_outcome stopped = {.kind = CALLS_KIND_CANCELED};
-    struct calls_identity identity;
-
-    if (calls_identity_read(answer->current, &identity))
-        calls_send(call, identity.coordinator, BUS_FOLLOWER, BUS_STOP, NULL);
-    finish(call, &stopped, false);
 }
 
 /* ---- executing ---- */
@@ -577,7 +441,7 @@ static void execute(struct calls_call *call, const struct calls_event *event,
             calls_send(call, machine->coordinator, BUS_FOLLOWER, BUS_LISTEN, NULL);
         break;
     case CALLS_SEND_STOP:
-        stop(call, answer_of(event));
+        calls_end_stopped(call, answer_of(event));
         break;
     case CALLS_SEND_OUTCOME:
         send_outcome(call, answer_of(event));
@@ -598,13 +462,14 @@ static void execute(struct calls_call *call, const struct calls_event *event,
         coordinate(call);
         break;
     case CALLS_END_CURRENT:
-        end(call, event->message ? event->message->body : answer_of(event)->current, was_following);
+        calls_end_with(call, event->message ? event->message->body : answer_of(event)->current,
+                       was_following);
         break;
     case CALLS_END_OWN:
-        end_own(call, action->why, was_following);
+        calls_end_own(call, action->why, was_following);
         break;
     case CALLS_REJECT:
-        reject(call, action->why, before);
+        calls_end_rejected(call, action->why, before);
         break;
     case CALLS_N_ACTIONS:
         break;

@@ -141,7 +141,7 @@ static bool is_full(enum bus_reason reason)
  * then that one has another version; then that one was away. */
 static void note_reason(struct calls_machine *m, enum bus_reason reason)
 {
-    m->met_outdated |= reason == BUS_OUTDATED;
+    m->refusals.met_outdated |= reason == BUS_OUTDATED;
     if (is_full(reason) || (!is_full(m->refusal) && m->refusal != BUS_OUTDATED))
         m->refusal = reason;
 }

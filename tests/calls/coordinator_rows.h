@@ -351,7 +351,7 @@ static const struct row ROWS[] = {
     {"the same call", IN(COMPARING), ON(ANSWER, .value = SAME), TO(OVER, "following, end", "")},
     {"a later call", IN(COMPARING, .n_rechecks = 3), ON(ANSWER, .value = NEXT), TO(LISTING, "list", "deadline, rechecks 0, identity")},
     {"forgotten: it asks for itself", IN(COMPARING), ON(ANSWER), TO(CHECKING, "readmit", "identity, coordinator 0.0")},
-    {"forgotten, and this node has coordinated it", IN(COMPARING, LATE, .attempt = 2, .may_have_run = true, .n_outstanding = 1, .answered = 2, .met_outdated = true, .refusal = BUS_OUTDATED, .refusals = {.n = 1}, .n_rechecks = 2),
+    {"forgotten, and this node has coordinated it", IN(COMPARING, LATE, .attempt = 2, .may_have_run = true, .n_outstanding = 1, .answered = 2, .refusal = BUS_OUTDATED, .refusals = {.n = 1, .met_outdated = true}, .n_rechecks = 2),
      ON(ANSWER), TO(CHECKING, "readmit", "not may have run, rechecks 0, attempt 0, refused 0, refusal, not outdated, answered 0, identity, coordinator 0.0")},
     {"forgotten, and it may not begin", IN(COMPARING, ORIGIN(ATTACHES)), ON(ANSWER), TO(OVER, "reject barred", "")},
     {"forgotten, and known by its id alone", IN(COMPARING, ORIGIN(AWAITS)), ON(ANSWER), TO(OVER, "reject unknown call", "")},

@@ -189,7 +189,7 @@ static void add_attempt(struct text *text, const struct calls_machine *a,
         add(text, "refused %u%s", b->refusals.n, is_forgivable ? " forgivable" : "");
     if (a->refusal != b->refusal)
         add(text, "refusal%s", reason_name(b->refusal));
-    add_flag(text, "outdated", a->met_outdated, b->met_outdated);
+    add_flag(text, "outdated", a->refusals.met_outdated, b->refusals.met_outdated);
     add_number(text, "outstanding", a->n_outstanding, b->n_outstanding);
     add_number(text, "answered", a->answered, b->answered);
 }

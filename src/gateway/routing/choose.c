@@ -101,7 +101,7 @@ pick_of(struct gw_router *router, const struct calls_choice *choice, enum tolera
 static struct gw_provider_entry *pick(struct gw_router *router, const struct calls_choice *choice)
 {
     struct gw_provider_entry *entry =
-        choice->met_outdated ? pick_of(router, choice, UP_TO_DATE) : NULL;
+        choice->refusals->met_outdated ? pick_of(router, choice, UP_TO_DATE) : NULL;
 
     if (!entry)
         entry = pick_of(router, choice, NOT_REFUSED);
