@@ -141,7 +141,7 @@ void calls_outstanding_free(struct calls_loop *calls);
 /* ---- end_call.c: each notifies the callers, and frees the call ---- */
 
 /* With the outcome that a register holds. */
-void calls_end_with(struct calls_call *call, struct peg__blob *outcome, bool was_following);
+void calls_end_with(struct calls_call *call, struct peg__blob *blob, bool was_following);
 /* With the outcome of `why`, or the one that was kept. */
 void calls_end_own(struct calls_call *call, enum calls_why why, bool was_following);
 void calls_end_rejected(struct calls_call *call, enum calls_why why, enum calls_state before);
