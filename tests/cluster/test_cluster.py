@@ -79,16 +79,19 @@ def is_healthy(caller, name):
         return False
 
 
-def await_health(callers, name="sums"):
-    for caller in callers:
-        await_true(lambda caller=caller: is_healthy(caller, name), "every node sees the toolset healthy")
+def await_health(nodes, name="sums"):
+    """At every loop of every node: connections that are open at once lie on all of them."""
+    for node in nodes:
+        with contextlib.ExitStack() as stack:
+            for caller in [stack.enter_context(Caller(node)) for _ in range(6)]:
+                await_true(lambda caller=caller: is_healthy(caller, name), "every node sees the toolset healthy")
 
 
 # ---- one registry ---------------------------------------------------------------------------
 
 def test_what_is_registered_at_one_node_is_healthy_at_all():
     with cluster(3) as (_, nodes, callers), Provider(nodes[0], "sums"):
-        await_health(callers)
+        await_health(nodes)
         names = [[item.name for item in caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets]
                  for caller in callers]
         assert names == [["sums"]] * 3, names
@@ -96,7 +99,7 @@ def test_what_is_registered_at_one_node_is_healthy_at_all():
 
 def test_a_call_is_begun_at_one_node_and_run_at_another():
     with cluster(2) as (redis, nodes, callers), Provider(nodes[0], "sums") as provider:
-        await_health(callers)
+        await_health(nodes)
         for caller in callers:
             future = caller.start_call("sums")
             provider.answer(provider.next_call(), b"42")
@@ -106,7 +109,7 @@ def test_a_call_is_begun_at_one_node_and_run_at_another():
 
 def test_an_identity_runs_once_whichever_node_is_asked():
     with cluster(2) as (_, nodes, callers), Provider(nodes[0], "sums") as provider:
-        await_health(callers)
+        await_health(nodes)
         first = callers[1].start_call("sums", idempotency_key="once")
         call = provider.next_call()
         second = callers[0].start_call("sums", idempotency_key="once")
@@ -123,7 +126,7 @@ def test_an_identity_runs_once_whichever_node_is_asked():
 def test_a_toolset_without_a_provider_fails_at_once_at_every_node():
     with cluster(2) as (_, nodes, callers):
         with Provider(nodes[0], "sums") as provider:
-            await_health(callers)
+            await_health(nodes)
             provider.leave()
         for caller in callers:
             await_true(lambda caller=caller: not is_healthy(caller, "sums"), "it is unhealthy")
@@ -133,7 +136,7 @@ def test_a_toolset_without_a_provider_fails_at_once_at_every_node():
 
 def test_what_is_unregistered_at_one_node_is_gone_at_all():
     with cluster(2) as (_, nodes, callers), Provider(nodes[0], "sums"):
-        await_health(callers)
+        await_health(nodes)
         callers[1].ask("Unregister", v1("UnregisterRequest", name="sums"))
         for caller in callers:
             with fails_as("not_found"):
@@ -145,7 +148,7 @@ def test_what_is_unregistered_at_one_node_is_gone_at_all():
 def test_a_provider_whose_node_was_killed_finishes_its_call_at_another():
     with cluster(2) as (_, nodes, callers):
         provider = Provider(nodes[0], "sums").ready()
-        await_health(callers)
+        await_health(nodes)
         future = callers[1].start_call("sums", idempotency_key="once")
         call = provider.next_call()
         nodes[0].process.kill()
@@ -158,7 +161,7 @@ def test_a_provider_whose_node_was_killed_finishes_its_call_at_another():
 
 def test_the_providers_of_a_killed_node_are_unhealthy_when_its_lease_is_over():
     with cluster(2) as (_, nodes, callers), Provider(nodes[0], "sums"):
-        await_health(callers)
+        await_health(nodes)
         nodes[0].process.kill()
         await_true(lambda: not is_healthy(callers[1], "sums"), "not after missed pings: after its lease", 15)
         with fails_as("service_unavailable"):
@@ -167,10 +170,11 @@ def test_the_providers_of_a_killed_node_are_unhealthy_when_its_lease_is_over():
 
 def test_a_call_whose_coordinator_was_killed_is_answered_at_another_node():
     with cluster(2) as (_, nodes, callers), Provider(nodes[1], "sums") as provider:
-        await_health(callers)
-        callers[0].start_call("sums", idempotency_key="once")
+        await_health(nodes)
+        lost = callers[0].start_call("sums", idempotency_key="once")  # kept: gRPC cancels what nobody holds
         call = provider.next_call()
         nodes[0].process.kill()
+        assert lost.exception(WAIT_S), "its connection is gone"
         again = callers[1].start_call("sums", idempotency_key="once")
         provider.answer(call, b"5")
         assert outcome(again).result == b"5"
@@ -194,7 +198,7 @@ def call_until_taken(caller, provider):
 
 def test_a_redis_that_lost_everything_is_filled_again_by_its_nodes():
     with cluster(2) as (redis, nodes, callers), Provider(nodes[0], "sums") as provider:
-        await_health(callers)
+        await_health(nodes)
         redis.stop()
         redis.start()
         for key in ("toolsets", "providers"):
