@@ -4,10 +4,8 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
@@ -245,22 +243,4 @@ void calls_on_node_lost(void *user, struct bus_address address)
             (machine->state == CALLS_SENT && bus_address_equal(machine->address, address)))
             calls_run_recheck(call);
     }
-}
-
-/* ---- ids ----------------------------------------------------------------------------------- */
-
-bool calls_random_id(struct calls_loop *calls, bool is_node_local, struct bus_id *ret_id)
-{
-    enum { LEN = 16 };
-
-    if (calls->n_random < LEN) {
-        if (!peg__random(calls->random, sizeof(calls->random)))
-            return false;
-        calls->n_random = sizeof(calls->random);
-    }
-    *ret_id = (struct bus_id){.len = LEN};
-    memcpy(ret_id->bytes, calls->random + sizeof(calls->random) - calls->n_random, LEN);
-    ret_id->bytes[LEN - 1] = (uint8_t)((ret_id->bytes[LEN - 1] & ~1) | is_node_local);
-    calls->n_random -= LEN;
-    return true;
 }

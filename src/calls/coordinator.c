@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-bool calls_state_follows(enum calls_state state)
-{
-    return state >= CALLS_LISTING && state <= CALLS_CONFIRMING;
-}
-
 /* Who had the right to an attempt got one message with it. It may report the call again when it
  * comes back, and answer it again: that is about no other message. */
 bool calls_count_answer(const struct bus_message *message, uint32_t *answered)

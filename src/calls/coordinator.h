@@ -226,8 +226,6 @@ struct calls_machine {
 void calls_machine_step(struct calls_machine *m, const struct calls_event *event,
                         struct calls_actions *out);
 
-/* Does another node coordinate the call, or is that not known yet? */
-bool calls_state_follows(enum calls_state state);
 /* Counts the answer to a message with a call; true: it was counted. */
 bool calls_count_answer(const struct bus_message *message, uint32_t *answered);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/id.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "calls/call.h"
@@ -55,6 +56,22 @@ static bool id_of_identity(struct calls_loop *calls, const struct calls_request 
     is_made = !parts.status && peg__hmac_sha256(secret, peg__buf_view(&parts), ret_id->bytes);
     peg__buf_free(&parts);
     return is_made;
+}
+
+bool calls_random_id(struct calls_loop *calls, bool is_node_local, struct bus_id *ret_id)
+{
+    enum { LEN = 16 };
+
+    if (calls->n_random < LEN) {
+        if (!peg__random(calls->random, sizeof(calls->random)))
+            return false;
+        calls->n_random = sizeof(calls->random);
+    }
+    *ret_id = (struct bus_id){.len = LEN};
+    memcpy(ret_id->bytes, calls->random + sizeof(calls->random) - calls->n_random, LEN);
+    ret_id->bytes[LEN - 1] = (uint8_t)((ret_id->bytes[LEN - 1] & ~1) | is_node_local);
+    calls->n_random -= LEN;
+    return true;
 }
 
 bool calls_request_id(struct calls_loop *calls, const struct calls_request *request,

@@ -20,3 +20,8 @@ bool calls_state_may_become(enum calls_state from, enum calls_state to)
 
     return from == to || legal[from][to];
 }
+
+bool calls_state_follows(enum calls_state state)
+{
+    return state >= CALLS_LISTING && state <= CALLS_CONFIRMING;
+}

@@ -123,6 +123,8 @@
 enum calls_state { CALLS_COORDINATOR_STATES(CALLS_STATE_ENUM) CALLS_N_STATES };
 
 const char *calls_state_name(enum calls_state state);
+/* Does another node coordinate the call, or is that not known yet? */
+bool calls_state_follows(enum calls_state state);
 /* Is the transition in the list? Staying is. */
 bool calls_state_may_become(enum calls_state from, enum calls_state to);
 
