@@ -84,7 +84,7 @@ enum bus_reason {
     BUS_LISTEN, /* send me BUS_DELTA, too */
     BUS_LEFT,   /* no caller waits here; `epoch`: the question; 0: unasked */
     BUS_AWAY,   /* likewise: its connection broke, and it may come back */
-    BUS_KEEP,   /* go on, even if nobody waits */
+    BUS_KEEP,   /* go on, even if no caller waits */
 };
 
 /* Copied when it is sent; the body is shared by reference. */

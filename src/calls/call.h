@@ -171,7 +171,7 @@ void calls_run_recheck(struct calls_call *call);
 /* ---- leave.c ---- */
 
 void calls_leave(struct calls_caller *caller, enum calls_leaving leaving);
-/* A caller has left, or its time is over: a call that nobody waits for is canceled. */
+/* A caller has left, or its time is over: a call without callers is canceled. */
 void calls_leave_alone(struct calls_call *call);
 void calls_on_waiting(struct calls_loop *calls, const struct bus_message *message);
 void calls_on_follower(struct calls_loop *calls, const struct bus_message *message);

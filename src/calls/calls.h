@@ -45,7 +45,7 @@ struct calls_options {
     uint32_t n_loops;         /* of this node; 0: one */
     unsigned char secret[32]; /* of the registry: makes ids of named calls unguessable */
     /* Callers are asked who they are: each of them has its share of what there is. Else all that
-     * there is may be taken by whoever comes. */
+     * there is may be taken by any of them. */
     bool has_principals;
 };
 
@@ -66,7 +66,7 @@ struct calls_loop {
     void *user; /* the environment's */
     struct peg_checker *checker;
     bool is_draining; /* takes no new calls, and providers only to finish what they run */
-    bool is_closed;   /* has drained: nobody would end the stream of a provider that came now */
+    bool is_closed;   /* has drained: the stream of a provider that came now would not end */
     int64_t drain_ends_ns;
     /* what may be pending */
     struct calls_table by_id; /* coordinated or followed here: several may have one id */
@@ -77,7 +77,7 @@ struct calls_loop {
     struct calls_table assignments;  /* at providers of this loop, by id and attempt */
     struct calls_table incarnations; /* of the providers below */
     struct calls_provider *providers;
-    size_t n_unknown; /* assignments that nobody knows of: see reattach.c */
+    size_t n_unknown; /* assignments that no coordinator knows of: see reattach.c */
     struct calls_emission *emits;
     uint64_t n_emits;         /* so far */
     struct net_timer renewal; /* of leases */
@@ -99,7 +99,7 @@ peg_status calls_loop_new(struct bus *bus, struct net_loop *loop,
                           const struct calls_options *options,
                           const struct calls_environment *environment, void *user,
                           struct calls_loop **ret_calls, peg_error *reterr);
-/* Callers that still wait hear nothing any more: whoever owns them ends them first. */
+/* Callers that still wait get no event any more: their owners end them first. */
 struct calls_loop *calls_loop_free(struct calls_loop *calls);
 void calls_on_message(void *user, const struct bus_message *message);
 void calls_on_reset(void *user);
@@ -112,7 +112,7 @@ void calls_evict_unknown(struct calls_loop *calls);
 /* A provider of this loop has moved to another; may be called in the middle of anything. `user` is
  * the struct calls_loop. */
 void calls_on_moved(void *user, const char *incarnation);
-/* Calls coordinated, followed and assigned here, but for those that nobody knows of. */
+/* Calls coordinated, followed and assigned here, but for those that no coordinator knows of. */
 size_t calls_count(const struct calls_loop *calls);
 /* Those of them that are on their way to a provider, and in no queue yet. */
 size_t calls_count_unsent(const struct calls_loop *calls);
@@ -125,7 +125,8 @@ struct calls_request {
     peg_str tool;
     peg_str payload;   /* JSON; empty: {} */
     peg_str principal; /* who asks */
-    /* The identity: run_id and tool_call_id, or key. Without: the call is nobody's second. */
+    /* The identity: run_id and tool_call_id, or key. Without one each request is a call of its own.
+     */
     peg_str run_id;
     peg_str tool_call_id;
     peg_str key;
@@ -186,16 +187,16 @@ void calls_await(struct calls_loop *calls, const struct bus_id *id, peg_str prin
 void calls_cancel(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
                   struct calls_caller *caller);
 enum calls_leaving {
-    CALLS_LEAVES, /* a call that nobody else waits for is canceled */
+    CALLS_LEAVES, /* a call without other callers is canceled */
     /* Its connection broke: a call with an identity goes on for reattach_ms, and is canceled if
-     * nobody has asked for it again by then. */
+     * no caller has asked for it again by then. */
     CALLS_LOSES_CONNECTION,
     CALLS_DETACHES, /* the call goes on */
 };
 /* The caller is gone: no event comes any more. */
 void calls_caller_leave(struct calls_caller *caller, enum calls_leaving leaving);
 
-/* A result by whoever cannot send it on its stream. Lies in its owner's memory. */
+/* A result from a provider that cannot send it on its stream. Lies in its owner's memory. */
 struct calls_emission {
     /* CALLS_OK: it was taken, as if the provider had sent it. `words` are static. */
     void (*fn)(struct calls_emission *emit, enum calls_error error, const char *words);

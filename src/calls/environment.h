@@ -102,7 +102,7 @@ struct calls_environment {
     bool (*is_served_here)(void *user, peg_str toolset);
     bool (*is_attached)(void *user, peg_str toolset, peg_str incarnation);
     /* The best provider for the call, which has one call more from now on, the one before one less.
-     * False: nobody can run it, and nothing is changed but that. */
+     * False: no provider can run it, and nothing else has changed. */
     bool (*choose)(void *user, const struct calls_choice *choice, struct calls_chosen *ret_chosen);
     /* Where that provider is, if it may run the call still. */
     bool (*locate)(void *user, const struct calls_choice *choice, const char *incarnation,

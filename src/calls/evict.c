@@ -11,8 +11,8 @@
 
 /* ---- eviction -------------------------------------------------------------------------------- */
 
-/* Nobody waits for a result after its deadline. What a provider has reported has none that is known
- * here: it gets the time of any other call. 0: it has nothing. */
+/* No caller waits for a result after its deadline. What a provider has reported has none that is
+ * known here: it gets the time of any other call. 0: it has nothing. */
 static int64_t last_deadline_ms(const struct calls_provider *provider)
 {
     const int64_t of_reported_ms = provider->evicted_ms + provider->calls->options.call_timeout_ms;
@@ -92,7 +92,7 @@ void calls_on_catalog(struct calls_loop *calls)
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* Whoever attached is the owner. */
+/* The principal that attached is the owner. */
 void calls_evict_unknown(struct calls_loop *calls)
 {
     for (struct calls_provider *provider = calls->providers; provider; provider = provider->next) {

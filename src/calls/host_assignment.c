@@ -93,7 +93,7 @@ struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
     return assignment;
 }
 
-/* From a timer: whoever drops an assignment still uses the provider. */
+/* From a timer: the caller of a drop still uses the provider. */
 void calls_provider_evict_if_done(struct calls_provider *provider)
 {
     struct bus *bus = provider->calls->bus;

@@ -5,7 +5,7 @@
  *
  * A caller that cancels is gone at once; one whose connection broke, and whose call has an
  * identity, is expected back for a while; one that only started the call leaves it running. A call
- * that nobody waits for is canceled: its coordinator asks all nodes that may.
+ * without callers is canceled: its coordinator asks all nodes that may.
  */
 
 #include "calls/call.h"
@@ -49,7 +49,7 @@ static void send_left(struct calls_loop *calls, const struct bus_id *id, enum bu
 /* ---- does anybody wait? ---- */
 
 /* A node stays listed as a waiter when its last caller has gone. So a coordinator without callers
- * asks each of them, and cancels the call when all have answered that nobody waits there. */
+ * asks each of them, and cancels the call when all have answered that no caller waits there. */
 static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct calls_call *call = peg__container_of(wait, struct calls_call, waiters);
@@ -192,7 +192,7 @@ static void add_listener(struct calls_call *call, struct bus_address loop)
         call->listeners->loops[call->listeners->n++] = loop;
 }
 
-/* An answer, or nobody waits there any more. */
+/* An answer, or no caller waits there any more. */
 static void on_left(struct calls_call *call, const struct bus_message *message)
 {
     if (call->is_detached || call->machine.ending || is_waited_for(call))

@@ -39,7 +39,7 @@ enum calls_error {
     CALLS_N_ERRORS,
 };
 
-/* Strings are borrowed: from the blob that it was read from, or from whoever made it. */
+/* Strings are borrowed: from the blob that it was read from, or from its maker. */
 struct calls_outcome {
     enum calls_outcome_kind kind; /* not CALLS_KIND_REFUSED */
     /* For an end that the gateway made: which error, and its words. CALLS_OK: the tool's own. */

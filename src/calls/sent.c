@@ -353,7 +353,7 @@ static void handle_outcome(struct calls_machine *m)
     else if (!answer->status && calls_id_is_keyed(&m->id))
         calls_enter(m, CALLS_NOTIFYING);
     else
-        end_own(m); /* full: nobody else could write it either */
+        end_own(m); /* full: no other node could write it either */
 }
 
 static void handle_waiters(struct calls_machine *m)

@@ -8,7 +8,7 @@
 
 /* Who may be asked. */
 enum tolerance {
-    UP_TO_DATE, /* nobody who may have another version of the toolset */
+    UP_TO_DATE, /* no provider that may have another version of the toolset */
     NOT_REFUSED,
     FORGIVEN, /* also who took this call and gave it back */
 };
