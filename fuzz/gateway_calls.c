@@ -24,7 +24,7 @@
 #include <ctype.h>
 
 #include "../tests/bus/sim/sim.h"
-#include "calls/provider_side.h"
+#include "calls/provider/provider_side.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"

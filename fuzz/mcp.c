@@ -14,7 +14,7 @@
  * after it was canceled; whatever comes, all is freed in the end.
  */
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "fuzz.h"
 #include "mcp/protocol/protocol.h"
 

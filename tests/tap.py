@@ -4,6 +4,10 @@
 import traceback
 
 
+class Skip(Exception):
+    """What a test raises that cannot run here: why."""
+
+
 def run(module):
     """`module` is the globals() of the caller. Returns the exit code."""
     tests = [(name[5:], fn) for name, fn in module.items() if name.startswith("test_")]
@@ -14,6 +18,8 @@ def run(module):
         try:
             test()
             print(f"ok {i} - {name}")
+        except Skip as reason:
+            print(f"ok {i} - {name} # SKIP {reason}")
         except Exception:  # pylint: disable=broad-except
             n_failed += 1
             print("# " + traceback.format_exc().rstrip().replace("\n", "\n# "))

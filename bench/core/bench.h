@@ -39,5 +39,6 @@ void bench_calls(const struct bench *bench);
 void bench_definitions(const struct bench *bench);
 void bench_registries(const struct bench *bench);
 void bench_turns(const struct bench *bench);
+void bench_typed(const struct bench *bench);
 
 #endif

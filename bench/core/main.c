@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 
     bench_help(argc, argv,
                "usage: core-bench [--quick] [--json FILE]\n\n"
-               "Measures calls, registries, definitions and turns in one process.\n\n"
+               "Measures calls, registries, definitions, turns and typed tools in one process.\n\n"
                "  --quick      short rounds, to see that it runs\n"
                "  --json FILE  the figures as lines of JSON\n");
     for (int i = 1; i < argc; i++) {
@@ -131,5 +131,6 @@ int main(int argc, char **argv)
     bench_registries(&bench);
     bench_definitions(&bench);
     bench_turns(&bench);
+    bench_typed(&bench);
     return bench.json && fclose(bench.json) ? 1 : 0;
 }

@@ -3,22 +3,24 @@
 /*
  * Loads an echo server with our client and says what came of it, as one JSON object.
  *
- *   grpc-load --target 127.0.0.1:PORT --pid PID [--kind echo|chat|stream|call] [--conns N]
- *             [--streams N] [--seconds S] [--warm S] [--size BYTES] [--ca PEM] [--sleeps]
+ *   grpc-load --target 127.0.0.1:PORT --pid PID... [--kind echo|chat|stream|call|keyed]
+ *             [--conns N] [--streams N] [--seconds S] [--warm S] [--size BYTES] [--ca PEM]
+ * [--sleeps]
  *
  * Closed loop: `conns` connections, `streams` calls at once on each, each followed by the next one
  * as soon as it is answered. `echo` is unary; `chat` keeps one call open for each and sends the
  * next message when the last one is back; `stream` asks for N_ANSWERS messages and takes them;
- * `call` is CallTool of a gateway, to the tool `echo` of the toolset `bench`.
+ * `call` is CallTool of a gateway, to the tool `echo` of the toolset `bench`; `keyed` is the same
+ * with an idempotency key of its own for each call.
  * Every answer is compared with what was sent. Whatever goes wrong ends the program: a server
  * that fails has no figures.
  *
  * One thread, which never sleeps unless it is told to: a server whose every answer has to wake its
  * client pays for that (some 5 us on a virtual machine), and pays the more, the faster it is.
  *
- * The server's CPU is read from the clock of its process when the measurement
- * begins, which is when the warm-up is over and every call has been answered once, and when it
- * ends.
+ * The server's CPU is read from the clock of its process (that of the first --pid; `cpu_s` has all
+ * of them) when the measurement begins, which is when the warm-up is over and every call has been
+ * answered once, and when it ends.
  */
 
 #include <getopt.h>
@@ -33,15 +35,20 @@
 #include "wire/pack.h"
 
 enum { RESULT_FIELD = 2 }; /* of pegboard.v1.CallToolResponse */
+enum { KEY_FIELD = 5 };    /* of pegboard.v1.CallToolRequest: idempotency_key */
 enum { N_ANSWERS = 1000, MAX_SIZE = 1 << 20, START_NS = 100000000, MAX_STARTS = 200 };
+enum { MAX_PIDS = 16 };
 
-enum kind { ECHO, CHAT, STREAM, CALL, N_KINDS };
+enum { KEY_LEN = 32 }; /* of an idempotency key: a prefix of this run and a number, in hex */
+
+enum kind { ECHO, CHAT, STREAM, CALL, KEYED, N_KINDS };
 enum phase { WARMING, MEASURING, ENDING };
 
 struct options {
     const char *target;
     enum kind kind;
-    pid_t pid;
+    pid_t pids[MAX_PIDS];
+    unsigned n_pids;
     unsigned n_conns;
     unsigned n_streams;
     double seconds;
@@ -75,17 +82,19 @@ struct load {
     size_t n_running;
     unsigned n_starts; /* how often the warm-up was too short */
     peg_str message;
-    peg_str expected; /* of each answer; CALL: in its field `result` */
+    peg_str expected; /* of each answer; CALL and KEYED: in its field `result` */
+    char *key;        /* KEYED: inside of `message`; another for each call */
+    uint64_t n_keys;
     /* of the measurement */
     uint64_t n_calls;
     uint64_t n_messages;
     int64_t began_ns;
-    int64_t server_ns;
+    int64_t cpu_ns[MAX_PIDS];
     int64_t client_ns;
     struct histogram latencies;
 };
 
-static const char *const kind_names[N_KINDS] = {"echo", "chat", "stream", "call"};
+static const char *const kind_names[N_KINDS] = {"echo", "chat", "stream", "call", "keyed"};
 
 static const struct grpc_method methods[N_KINDS] = {
     {.name = "Echo", .path = "/pegboard.test.Echo/Echo"},
@@ -94,6 +103,7 @@ static const struct grpc_method methods[N_KINDS] = {
      .client_streams = true,
      .server_streams = true},
     {.name = "Stream", .path = "/pegboard.test.Echo/Stream", .server_streams = true},
+    {.name = "CallTool", .path = "/pegboard.v1.Registry/CallTool"},
     {.name = "CallTool", .path = "/pegboard.v1.Registry/CallTool"},
 };
 
@@ -109,9 +119,14 @@ static void must(peg_status status, const peg_error *error, const char *what)
         fail(what, error->message);
 }
 
+static bool is_tool_call(enum kind kind)
+{
+    return kind == CALL || kind == KEYED;
+}
+
 static bool is_unary(enum kind kind)
 {
-    return kind == ECHO || kind == CALL;
+    return kind == ECHO || is_tool_call(kind);
 }
 
 /* ---- calls ------------------------------------------------------------------------- */
@@ -146,8 +161,9 @@ static void take_message(struct grpc_rpc *rpc, const void *message, void *user)
 {
     struct slot *slot = user;
     const enum kind kind = slot->load->options.kind;
-    const peg_str got = kind == CALL ? wire_find_bytes(*(const peg_str *)message, RESULT_FIELD)
-                                     : *(const peg_str *)message;
+    const peg_str got = is_tool_call(kind)
+                            ? wire_find_bytes(*(const peg_str *)message, RESULT_FIELD)
+                            : *(const peg_str *)message;
 
     (void)rpc;
     if (!peg__str_eq(got, slot->load->expected))
@@ -162,7 +178,8 @@ static void take_message(struct grpc_rpc *rpc, const void *message, void *user)
 
 static void check_end(const struct slot *slot, const struct grpc_status *status)
 {
-    static const unsigned n_expected[N_KINDS] = {[ECHO] = 1, [STREAM] = N_ANSWERS, [CALL] = 1};
+    static const unsigned n_expected[N_KINDS] = {
+        [ECHO] = 1, [STREAM] = N_ANSWERS, [CALL] = 1, [KEYED] = 1};
     enum kind kind = slot->load->options.kind;
     char why[300];
 
@@ -203,6 +220,15 @@ static void end_call(struct grpc_rpc *rpc, const struct grpc_status *status,
 static const struct grpc_rpc_events events = {.on_message = take_message, .on_end = end_call};
 static const struct grpc_rpc_options rpc_options = {.waits_for_ready = true};
 
+/* Writes the next key into the message, in place: a message is encoded when its call starts. */
+static void change_key(struct load *load)
+{
+    char digits[KEY_LEN / 2 + 1];
+
+    snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)load->n_keys++);
+    memcpy(load->key + KEY_LEN / 2, digits, KEY_LEN / 2);
+}
+
 static void start_call(struct slot *slot)
 {
     struct load *load = slot->load;
@@ -210,6 +236,8 @@ static void start_call(struct slot *slot)
     peg_error error;
 
     slot->n_got = 0;
+    if (load->key)
+        change_key(load);
     slot->sent_ns = now_ns();
     if (is_unary(load->options.kind)) {
         must(grpc_rpc_unary(slot->channel, method, &load->message, &rpc_options, &events, slot,
@@ -239,6 +267,14 @@ static void arm(struct load *load, int64_t ns)
     net_loop_arm(load->loop, &load->timer, now_ns() + ns);
 }
 
+static void read_clocks(struct load *load)
+{
+    for (unsigned i = 0; i < load->options.n_pids; i++)
+        load->cpu_ns[i] = process_cpu_ns(load->options.pids[i]) - load->cpu_ns[i];
+    load->client_ns = own_cpu_ns() - load->client_ns;
+    load->began_ns = now_ns() - load->began_ns;
+}
+
 static void begin(struct load *load)
 {
     if (!all_were_answered(load)) {
@@ -248,17 +284,13 @@ static void begin(struct load *load)
         return;
     }
     load->phase = MEASURING;
-    load->began_ns = now_ns();
-    load->server_ns = process_cpu_ns(load->options.pid);
-    load->client_ns = own_cpu_ns();
+    read_clocks(load);
     arm(load, (int64_t)(load->options.seconds * 1e9));
 }
 
 static void end(struct load *load)
 {
-    load->server_ns = process_cpu_ns(load->options.pid) - load->server_ns;
-    load->client_ns = own_cpu_ns() - load->client_ns;
-    load->began_ns = now_ns() - load->began_ns;
+    read_clocks(load);
     load->phase = ENDING;
 }
 
@@ -281,12 +313,15 @@ static void report(const struct load *load)
            "\"client_cpu_s\":%.6f",
            kind_names[o->kind], o->n_conns, o->n_streams, o->size, o->ca ? "true" : "false",
            (double)load->began_ns / 1e9, (unsigned long long)load->n_calls,
-           (unsigned long long)load->n_messages, (double)load->server_ns / 1e9,
+           (unsigned long long)load->n_messages, (double)load->cpu_ns[0] / 1e9,
            (double)load->client_ns / 1e9);
     if (load->latencies.n > 0)
         printf(",\"p50_us\":%.1f,\"p99_us\":%.1f", histogram_quantile_us(&load->latencies, 0.5),
                histogram_quantile_us(&load->latencies, 0.99));
-    printf("}\n");
+    printf(",\"cpu_s\":[");
+    for (unsigned i = 0; i < o->n_pids; i++)
+        printf("%s%.6f", i ? "," : "", (double)load->cpu_ns[i] / 1e9);
+    printf("]}\n");
 }
 
 /* ---- the program -------------------------------------------------------------------- */
@@ -296,7 +331,7 @@ static enum kind parse_kind(const char *name)
     for (int kind = 0; kind < N_KINDS; kind++)
         if (strcmp(name, kind_names[kind]) == 0)
             return (enum kind)kind;
-    fail("--kind", "echo, chat, stream and call are known");
+    fail("--kind", "echo, chat, stream, call and keyed are known");
     return ECHO;
 }
 
@@ -313,7 +348,9 @@ static void set_option(struct options *options, int c, const char *value)
         options->kind = parse_kind(value);
         break;
     case 'p':
-        options->pid = (pid_t)strtol(value, NULL, 10);
+        if (options->n_pids == MAX_PIDS)
+            fail("--pid", "there are too many");
+        options->pids[options->n_pids++] = (pid_t)strtol(value, NULL, 10);
         break;
     case 'c':
         options->n_conns = (unsigned)strtoul(value, NULL, 10);
@@ -343,8 +380,9 @@ static const char help[] =
     "Loads a server with calls, each followed by the next one when it is answered, and\n"
     "prints what came of it as one JSON object.\n\n"
     "  --target ADDRESS  the server\n"
-    "  --pid PID         its process, whose CPU time is read\n"
-    "  --kind KIND       echo, chat, stream, or call: CallTool of a gateway [echo]\n"
+    "  --pid PID         its process, whose CPU time is read; more may follow\n"
+    "  --kind KIND       echo, chat, stream, call (CallTool of a gateway), or\n"
+    "                    keyed (CallTool with an idempotency key) [echo]\n"
     "  --conns N         connections [1]\n"
     "  --streams N       calls at once on each [1]\n"
     "  --seconds S       of the measurement [2]\n"
@@ -374,7 +412,7 @@ static struct options parse_options(int argc, char **argv)
     bench_help(argc, argv, help);
     for (int c = 0; (c = getopt_long(argc, argv, "", known, NULL)) != -1;)
         set_option(&options, c, optarg);
-    if (!options.target || !options.pid || options.n_conns == 0 || options.n_streams == 0)
+    if (!options.target || !options.n_pids || options.n_conns == 0 || options.n_streams == 0)
         fail("options", "--target and --pid are needed, --conns and --streams are above 0");
     if (options.size < 1 || options.size > MAX_SIZE)
         fail("--size", "1 to 1048576 bytes");
@@ -428,6 +466,18 @@ static peg_str make_request(size_t size, peg_str *ret_payload)
     return (peg_str){bytes, (size_t)(at - bytes)};
 }
 
+/* Adds an idempotency key that differs between runs, to be changed for each call. */
+static void add_key(struct load *load)
+{
+    char key[KEY_LEN + 1];
+    char *end = (char *)load->message.ptr + load->message.len;
+
+    snprintf(key, sizeof(key), "%016llx%016d", (unsigned long long)now_ns(), 0);
+    end = wire_put_bytes(end, KEY_FIELD, (peg_str){key, KEY_LEN});
+    load->message.len = (size_t)(end - load->message.ptr);
+    load->key = end - KEY_LEN;
+}
+
 static void make_channels(struct load *load)
 {
     const struct options *o = &load->options;
@@ -473,8 +523,10 @@ int main(int argc, char **argv)
     peg_error error;
 
     load.options = parse_options(argc, argv);
-    if (load.options.kind == CALL) {
+    if (is_tool_call(load.options.kind)) {
         load.message = make_request(load.options.size, &load.expected);
+        if (load.options.kind == KEYED)
+            add_key(&load);
     } else {
         load.message = make_message(load.options.size);
         load.expected = load.message;

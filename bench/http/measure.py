@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures our HTTP server beside those of others with small POSTs that are echoed; bench/run calls it. See bench/README.md.
+"""Measures our HTTP server beside those of others with small POSTs that are echoed, calls of a tool over HTTP (calls.py), and the console (console.py);
+bench/run calls it. See bench/README.md.
 
-  bench/http/measure.py BUILD [--quick] [--rounds N] [--seconds S] [--server PROGRAM]
+  bench/http/measure.py BUILD [--quick] [--rounds N] [--seconds S] [--server PROGRAM] [--only servers|calls|console ...]
 
 BUILD is a directory that bench/run has built; PROGRAM is used in the place of its http-echo-server. The load is h2load, the same for all. Servers take turns
 within a round; a figure is the median of the rounds, a ratio the median of the ratios of each round. Results: tables on stdout; http.md and http.json in BUILD.
@@ -19,7 +20,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+
+import calls  # noqa: E402  (writes no bytecode, as said above)
+import console  # noqa: E402
+
 SOURCE = pathlib.Path(__file__).resolve().parent
+PARTS = ["servers", "calls", "console"]
 PAYLOAD = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}'
 # (version, connections, requests at once on each)
 CELLS = [("1.1", 1, 1), ("1.1", 32, 1), ("1.1", 256, 1), ("2", 1, 1), ("2", 8, 16)]
@@ -33,6 +40,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, help="[5]")
     parser.add_argument("--seconds", type=int, default=1, help="of each cell [1]")
     parser.add_argument("--server", type=pathlib.Path)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="these parts [all]")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.rounds = options.rounds or (1 if options.quick else 5)
@@ -124,29 +132,52 @@ def summarize(rows):
     return results
 
 
-def table(results, left_out):
+def table(results):
     lines = ["## HTTP: small POSTs, echoed", "",
              "| HTTP | connections | at once on each | server | requests/s | p50 µs | p99 µs | CPU µs of the server | CPU, times ours | ours, times its requests/s |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     for row in sorted(results, key=lambda row: (row["version"], row["connections"], row["at_once"], row["server"] != OURS, row["server"])):
         lines.append(f"| {row['version']} | {row['connections']} | {row['at_once']} | {row['server']} | {row['rps']:,.0f} | {row['p50']} | {row['p99']} "
                      f"| {row['cpu_us']:.1f} | {row['cpu_ratio']:.2f} | {row['rps_ratio']:.2f} |")
-    return "\n".join(lines + ["", *(f"Left out: {reason}" for reason in left_out)]).rstrip() + "\n"
+    return lines
+
+
+def program_finder(build):
+    text = subprocess.run(["meson", "introspect", "--targets", str(build)], check=True, capture_output=True).stdout
+    found = {target["name"]: target["filename"][0] for target in json.loads(text) if target["type"] == "executable"}
+    return lambda name: found[name]
+
+
+def measure_servers(options, folder, left_out):
+    servers = start_servers(options, left_out)
+    try:
+        return summarize(measure(options, servers, folder))
+    finally:
+        for server in servers:
+            server.stop()
 
 
 def main():
     options = parse_arguments()
-    left_out = []
+    left_out, figures, texts = [], {}, []
     if not shutil.which("h2load"):
         sys.exit("bench/http: there is no h2load (apt-get install nghttp2-client)")
-    servers = start_servers(options, left_out)
-    with tempfile.TemporaryDirectory() as folder:
-        results = summarize(measure(options, servers, pathlib.Path(folder)))
-    for server in servers:
-        server.stop()
-    text = table(results, left_out)
-    print(text)
-    (options.build / "http.json").write_text(json.dumps(results, indent=1) + "\n")
+    program = program_finder(options.build)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        if "servers" in options.only:
+            figures["servers"] = measure_servers(options, folder, left_out)
+            texts += table(figures["servers"])
+        if "calls" in options.only:
+            figures["calls"] = calls.measure(options, program, folder, left_out)
+            texts += ["", *calls.table(figures["calls"])]
+        if "console" in options.only:
+            figures["console"] = console.measure(options, program, folder, left_out)
+            texts += ["", *console.table(figures["console"])]
+    figures["left_out"] = left_out
+    text = "\n".join(texts + ["", *(f"Left out: {reason}" for reason in left_out)]).strip() + "\n"
+    print("\n" + text)
+    (options.build / "http.json").write_text(json.dumps(figures, indent=1) + "\n")
     (options.build / "http.md").write_text(text)
 
 

@@ -44,6 +44,7 @@
 #include "pegboard/tool.h"
 #include "pegboard/turn.h"
 #include "pegboard/turn_store.h"
+#include "pegboard/typed.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,6 +56,7 @@ static inline void peg_freep(void *pointer_to_pointer)
     peg_free(*(void **)pointer_to_pointer);
 }
 
+PEG_DEFINE_CLEANUP(peg_arena, peg_arena_free)
 PEG_DEFINE_CLEANUP(peg_artifact, peg_artifact_unref)
 PEG_DEFINE_CLEANUP(peg_bag, peg_bag_unref)
 PEG_DEFINE_CLEANUP(peg_cancel, peg_cancel_unref)
@@ -64,10 +66,12 @@ PEG_DEFINE_CLEANUP(peg_toolset, peg_toolset_unref)
 PEG_DEFINE_CLEANUP(peg_search_result, peg_search_result_free)
 PEG_DEFINE_CLEANUP(peg_remote_result, peg_remote_result_free)
 PEG_DEFINE_CLEANUP(peg_watch, peg_watch_free)
+PEG_DEFINE_CLEANUP(peg_node_list, peg_node_list_free)
 PEG_DEFINE_CLEANUP(peg_node_status, peg_node_status_free)
 PEG_DEFINE_CLEANUP(peg_clock, peg_clock_manual_free)
 PEG_DEFINE_CLEANUP(peg_ctx, peg_ctx_unref)
 PEG_DEFINE_CLEANUP(peg_definition_losses, peg_definition_losses_free)
+PEG_DEFINE_CLEANUP(peg_encoder, peg_encoder_free)
 PEG_DEFINE_CLEANUP(peg_model, peg_model_unref)
 PEG_DEFINE_CLEANUP(peg_gate, peg_gate_unref)
 PEG_DEFINE_CLEANUP(peg_gateway, peg_gateway_free)

@@ -55,10 +55,13 @@ typedef struct peg_client peg_client;
 
 /* A registry. Everything has a default, told in brackets. */
 typedef struct peg_client_registry {
-    size_t size;            /* set by PEG_CLIENT_REGISTRY_INIT */
-    const char *name;       /* what it is called in results and requests [its address] */
-    const char *address;    /* "host:port", ":port" (of this machine), "unix:/path", "ipv4:a:1,b:1"
-                             * [127.0.0.1:9090] */
+    size_t size;      /* set by PEG_CLIENT_REGISTRY_INIT */
+    const char *name; /* what it is called in results and requests [its address] */
+    /* "host:port", ":port" (of this machine), "unix:/path", or several with commas between them,
+     * the nodes of one registry; a name may have several addresses, too. The first that answers is
+     * used until it goes away or drains; then the next one is, and so on around
+     * [127.0.0.1:9090] */
+    const char *address;
     const char *token;      /* shown to the gateway with every request [none] */
     const char *token_file; /* holds one; read again when the gateway refuses it [none] */
     bool uses_tls;          /* on by itself if one of the next three is set */
@@ -75,8 +78,8 @@ typedef struct peg_client_registry {
 
 /* Copied. Zero means the default, told in brackets. */
 typedef struct peg_client_options {
-    size_t size;                           /* set by PEG_CLIENT_OPTIONS_INIT */
-    const char *address;                   /* of one plain registry, instead of the next two */
+    size_t size;         /* set by PEG_CLIENT_OPTIONS_INIT */
+    const char *address; /* or addresses, of one plain registry, instead of the next two */
     const peg_client_registry *registries; /* [one, with all defaults] */
     size_t n_registries;                   /* at most 64 */
     int64_t timeout_ms;   /* of what is no call: lists, searches, ... [10,000]; negative: none */
@@ -164,6 +167,15 @@ typedef struct peg_toolset_tool {
     peg_str output_schema; /* JSON text; "" if results are not checked */
     bool is_idempotent;
     int64_t timeout_ms; /* 0: the gateway's */
+    /* Hints of its author, as of peg_tool_def. What is not set is not known. */
+    bool is_read_only;
+    bool is_destructive;
+    bool is_additive;
+    /* What follows may be NULL or "", and is "" in what a client returns. */
+    const char *title;
+    const char *version;       /* "": the toolset's */
+    const char *artifact_kind; /* "text", "json", "markdown", or one that a host knows */
+    peg_str examples;          /* JSON array of arguments */
 } peg_toolset_tool;
 
 /* Shared, immutable, reference counted; any thread. */
@@ -224,6 +236,20 @@ typedef struct peg_remote_entry {
     const char *value;
 } peg_remote_entry;
 
+/* What a tool asks while it runs, and waits for. All borrowed. */
+typedef struct peg_remote_question {
+    const char *call_id;
+    unsigned number; /* 1, 2, ... of the call */
+    /* {KEY: {"method", "params"}}, as the Model Context Protocol writes requests: mostly one form,
+     * "elicitation/create" */
+    const peg_json *requests;
+} peg_remote_question;
+/* PEG_OK: *ret_answers, which the caller of this frees, has the answer to each by its key, such as
+ * {"gate-1": {"action": "accept", "content": {}}}. Else there is none, and the tool is told the
+ * message of reterr, which is to be set. One that does not fit is asked for again. */
+typedef peg_status (*peg_remote_question_fn)(const peg_remote_question *question, void *user,
+                                             peg_json_doc **ret_answers, peg_error *reterr);
+
 typedef struct peg_remote_request {
     size_t size; /* set by PEG_REMOTE_REQUEST_INIT */
     /* NULL: with several, the first that has the toolset; also if it has moved since, unless the
@@ -247,6 +273,13 @@ typedef struct peg_remote_request {
     const peg_remote_entry *metadata; /* handed to the provider as it is */
     size_t n_metadata;
     /* Trace context goes with it if ctx has one: see trace.h. */
+    /* Of peg_client_call() and peg_client_call_stream(): on their thread, which may take its time;
+     * the call has 10 minutes more if it names no timeout_ms. NULL: there is no one to ask, and the
+     * tool is told at once. */
+    peg_remote_question_fn on_question;
+    void *question_user;
+    /* What is no JSON comes as content of the result, not in base 64 within JSON. */
+    bool accepts_content;
 } peg_remote_request;
 #define PEG_REMOTE_REQUEST_INIT .size = sizeof(peg_remote_request)
 
@@ -267,12 +300,26 @@ typedef struct peg_remote_data {
     peg_str data; /* JSON text */
 } peg_remote_data;
 
+/* A part of a result that is no JSON as a whole. Borrowed from the result. */
+typedef enum peg_content_kind {
+    PEG_CONTENT_TEXT = 0,
+    PEG_CONTENT_JSON,
+    PEG_CONTENT_BYTES,
+    PEG_CONTENT_MEDIA,
+} peg_content_kind;
+
+typedef struct peg_remote_content {
+    peg_content_kind kind;
+    peg_str bytes;    /* "" of media */
+    peg_media *media; /* NULL of the others; its tier is what its provider says it is */
+} peg_remote_content;
+
 /* What became of a call. Strings are never NULL, and borrowed from the result. */
 typedef struct peg_remote_result {
     peg_remote_outcome outcome;
     const char *call_id;  /* "" if none was told */
     const char *registry; /* that was asked, by its name; "": none was */
-    peg_str json;         /* RESULT: JSON text; else "" */
+    peg_str json;         /* RESULT: JSON text, "" if there is content; else "" */
     /* All but RESULT and RUNNING: a name for programs, and a sentence for people. Of an ERROR these
      * are the tool's own; otherwise the gateway's, such as "validation_error". */
     const char *error_name;
@@ -285,6 +332,8 @@ typedef struct peg_remote_result {
     int64_t deadline_ms; /* RUNNING: when it ends at the latest, Unix time; 0: not said */
     const peg_remote_data *server_data;
     size_t n_server_data;
+    const peg_remote_content *content; /* RESULT, in place of json, if the request accepts it */
+    size_t n_content;
 } peg_remote_result;
 
 /* Waits for what becomes of a call: whatever that is, it is a result. Fails only for what is wrong
@@ -342,6 +391,63 @@ PEG_API PEG_MUST_USE peg_status peg_client_await(peg_client *client, peg_ctx *ct
 /* Asks for its end; what it came to, peg_client_await() tells. */
 PEG_API PEG_MUST_USE peg_status peg_client_cancel(peg_client *client, peg_ctx *ctx,
                                                   const peg_remote_call *call, peg_error *reterr);
+
+/* Which call? call_id; or toolset with idempotency_key, or with run_id and tool_call_id. */
+typedef struct peg_remote_call_query {
+    size_t size;          /* set by PEG_REMOTE_CALL_QUERY_INIT */
+    const char *registry; /* NULL: the only one */
+    const char *call_id;
+    const char *toolset;
+    const char *run_id;
+    const char *tool_call_id;
+    const char *idempotency_key;
+    const char *principal; /* whose identity that is [the caller's]; others' for operators */
+} peg_remote_call_query;
+#define PEG_REMOTE_CALL_QUERY_INIT .size = sizeof(peg_remote_call_query)
+
+/* The right to start a call, which one side has. */
+typedef struct peg_remote_attempt {
+    unsigned number;
+    const char *state;    /* "claimed" by a provider; "revoked", "closed": it never started */
+    const char *provider; /* its name, which begins as its incarnation does; or "" */
+    const char *node_id;  /* where that was decided */
+    const char *address;  /* of that node; "": it is not there any more */
+    bool is_attached;     /* the provider is there, or has time to come back */
+} peg_remote_attempt;
+
+/* What is known of a call. Strings are never NULL; "" and 0: not known. */
+typedef struct peg_remote_call_info {
+    const char *registry;
+    const char *call_id;
+    const char *state; /* "waiting": admitted; "running": a provider has it; "ended" */
+    const char *toolset;
+    const char *tool;
+    const char *principal;
+    int64_t admitted_ms; /* Unix time */
+    int64_t deadline_ms;
+    int64_t kept_until_ms;      /* 0: it has no identity, and is forgotten when it ends */
+    const char *coordinator_id; /* the node that admitted it */
+    const char *coordinator_address;
+    bool is_coordinator_lost;
+    bool is_other_epoch; /* Redis has lost something since: some of this may be missing */
+    const peg_remote_attempt *attempts;
+    size_t n_attempts;
+    unsigned n_waiters; /* loops of other nodes that wait for its outcome */
+    /* of one that has ended */
+    const char *outcome; /* as peg_remote_outcome_name() */
+    bool was_started;    /* or may have been */
+    const char *error_name;
+    const char *error_message;
+    uint64_t result_bytes; /* that peg_client_await() gets */
+} peg_remote_call_info;
+
+/* What became of a call, at any node of its registry: for its principal, or an operator.
+ * PEG_ENOTFOUND (E_NOT_FOUND): nothing is known of it (any more), or it is another's. */
+PEG_API PEG_MUST_USE peg_status peg_client_describe_call(peg_client *client, peg_ctx *ctx,
+                                                         const peg_remote_call_query *query,
+                                                         peg_remote_call_info **ret_info,
+                                                         peg_error *reterr);
+PEG_API peg_remote_call_info *peg_remote_call_info_free(peg_remote_call_info *info);
 
 /* ---- watching ------------------------------------------------------------------------------ */
 
@@ -435,6 +541,41 @@ typedef struct peg_toolset_status {
     double p99_ms;
 } peg_toolset_status;
 
+/* A node of a registry, as it last reported itself, which it does three times in a lease. */
+typedef struct peg_node {
+    const char *id;
+    const char *address; /* where it listens; "" before it does */
+    const char *version;
+    const char *state;  /* "starting", "serving", "draining"; "lost": its lease is over */
+    const char *store;  /* "memory", "sqlite", ... */
+    unsigned protocol;  /* between nodes */
+    unsigned n_threads; /* event loops */
+    bool answers;       /* it is the one that was asked */
+    bool pings;         /* it is the one that pings direct toolsets */
+    int64_t started_ms; /* Unix time */
+    int64_t lease_ms;   /* after so long without a report it counts as lost */
+    int64_t lease_left_ms;
+    unsigned n_providers; /* attached to it */
+    unsigned n_in_flight; /* calls that it coordinates */
+    unsigned n_queued;
+    uint64_t n_settled;    /* calls that ended, since it started */
+    uint64_t n_unknown;    /* of these: outcome_unknown */
+    int64_t round_trip_us; /* to Redis, the last one; 0: none */
+    double calls_per_s;    /* over the last ten seconds */
+    peg_remote_outcomes outcomes;
+} peg_node;
+
+/* Of all nodes of a registry that are not lost, together. */
+typedef struct peg_registry_totals {
+    unsigned n_nodes;
+    unsigned n_in_flight;
+    unsigned n_queued;
+    double calls_per_s;
+    peg_remote_outcomes outcomes;
+} peg_registry_totals;
+
+/* n_toolsets, n_healthy and n_providers, and the toolsets with their health, are of the registry;
+ * so are `nodes` and `totals`. The rest is of the node that answers. */
 typedef struct peg_node_status {
     const char *registry; /* of peg_client_registry */
     const char *node_id;
@@ -458,6 +599,9 @@ typedef struct peg_node_status {
     peg_remote_outcomes outcomes;
     const peg_toolset_status *toolsets; /* by name */
     size_t n_toolset_statuses;
+    const peg_node *nodes; /* by id */
+    size_t n_nodes;
+    peg_registry_totals totals;
 } peg_node_status;
 
 /* For operators: with a token of `pegboard token new --admin`, a certificate whose name is among
@@ -468,11 +612,31 @@ typedef struct peg_node_status {
 PEG_API PEG_MUST_USE peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx,
                                                             const char *registry,
                                                             const char *toolset, peg_error *reterr);
-/* Of the node that answers. */
+/* Of the registry, and of the node that answers. */
 PEG_API PEG_MUST_USE peg_status peg_client_status(peg_client *client, peg_ctx *ctx,
                                                   const char *registry, bool with_toolsets,
                                                   peg_node_status **ret_status, peg_error *reterr);
 PEG_API peg_node_status *peg_node_status_free(peg_node_status *status);
+
+typedef struct peg_node_list {
+    const char *registry;      /* of peg_client_registry */
+    const char *registry_name; /* the gateway's own */
+    const char *bus;           /* "local", "redis" */
+    const peg_node *nodes;     /* by id */
+    size_t n_nodes;
+} peg_node_list;
+
+/* All nodes of the registry, whichever is asked. */
+PEG_API PEG_MUST_USE peg_status peg_client_nodes(peg_client *client, peg_ctx *ctx,
+                                                 const char *registry, peg_node_list **ret_list,
+                                                 peg_error *reterr);
+PEG_API peg_node_list *peg_node_list_free(peg_node_list *list);
+/* The node takes no new calls and providers, finishes what runs, then stops; this returns when it
+ * has begun. Any node may be asked about any other. `drain_ms`: how long what runs may take; 0: as
+ * the node was started. PEG_ENOTFOUND (E_NOT_FOUND): there is no such node. */
+PEG_API PEG_MUST_USE peg_status peg_client_drain_node(peg_client *client, peg_ctx *ctx,
+                                                      const char *registry, const char *node_id,
+                                                      int64_t drain_ms, peg_error *reterr);
 
 /* ---- remote tools as local ones ------------------------------------------------------------- */
 
@@ -488,6 +652,10 @@ typedef struct peg_import_options {
      * "tool_output", the payload {"tool", "call_id", "stream"}. */
     bool with_output;
     int64_t timeout_ms; /* of tools that have none of their own [the run's] */
+    /* Names each tool, into 257 bytes, instead of the prefix and qualifies; false: it cannot be a
+     * tool here [none] */
+    bool (*name)(const char *toolset, const char *tool, char *ret_name, void *user);
+    void *user;
 } peg_import_options;
 #define PEG_IMPORT_OPTIONS_INIT .size = sizeof(peg_import_options)
 
@@ -495,8 +663,12 @@ typedef struct peg_import_options {
  * A new registry with the tools of one toolset, or of all that a glob names (forms as in
  * peg_client_registry). Their handlers call through the client, of which each tool holds a
  * reference: schemas as given, arguments as sent with defaults filled in, the deadline and
- * cancellation of the call, its server-data, its trace context. A tool that does not say that it is
- * idempotent counts as destructive: that is the only hint that a gateway passes on. The identity of
+ * cancellation of the call, its server-data, its trace context; hints, version, examples, title (in
+ * the meta) and artifact kind (one of the library's) as registered. Media and bytes come as they
+ * are; media of the tier first-party is third-party-private here, unless `trusted` is set, and text
+ * beside it a note of the first. What the tool asks while it runs is asked by a gate of
+ * the call, if its context has a listener (gate.h). A tool that says of itself
+ * neither that it is read-only nor idempotent nor additive counts as destructive. The identity of
  * a call is the run_id (else the turn_id) of its context and the key of its record, so that one
  * that is resumed, or whose connection broke, attaches to what was started. A further attempt after
  * a failure that is known is a call of its own. PEG_ENOTFOUND (E_NOT_FOUND): nothing has that name;

@@ -26,7 +26,8 @@
  *
  * Failures have a code as their cause: E_COMMAND_EXIT (a status, or a signal), E_COMMAND_SPAWN (not
  * found, not allowed, no resources), E_COMMAND_OUTPUT (too much, or no JSON), E_COMMAND_TIMEOUT,
- * E_COMMAND_CANCELED.
+ * E_COMMAND_CANCELED; of a manifest's placeholders E_COMMAND_ARGUMENT (a value that cannot be a
+ * word of the command line).
  *
  * The grace is real time. The deadline is one of the context's clock; a clock that is moved by hand
  * is looked at every 10 ms.

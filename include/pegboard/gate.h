@@ -52,12 +52,15 @@ typedef struct peg_ask {
     const char *key; /* what its answer is found by: unique within the questions */
     const char *method;
     const peg_json *params; /* an object; NULL: none */
+    /* Left out, and its answer missing, if the client did not declare that it can be asked this. */
+    bool is_optional;
 } peg_ask;
 
 /* Opens one gate for several questions and waits. PEG_OK: *ret_answers is an object, the answer to
  * each question by its key, as the protocol writes results. A listener of the host's own finds the
- * questions in the payload, {"pegboard/requests": {KEY: {"method", "params"}}}, and resolves the
- * gate with such an object; while a key is missing the gate stays open. Errors are those of
+ * questions in the payload, {"pegboard/requests": {KEY: {"method", "params", "optional"}}}, and
+ * resolves the gate with such an object; while a key of one that is not optional is missing the
+ * gate stays open. Errors are those of
  * peg_gate_wait(); PEG_EINVAL also for a key that is given twice. */
 PEG_API PEG_MUST_USE peg_status peg_gate_ask(peg_ctx *ctx, const peg_ask *asks, size_t n_asks,
                                              peg_json_doc **ret_answers, peg_error *reterr);

@@ -70,12 +70,39 @@ typedef struct peg_gateway_config {
     const char *log_file;    /* [standard error]; opened again by peg_gateway_reload() */
     bool takes_library_log;  /* what peg_log_set() would hear goes there too */
     peg_log_level log_level; /* [PEG_LOG_INFO] */
+
+    /* MCP clients, at /mcp and /mcp/TOOLSET. */
+    const char *mcp_hosts;     /* names that they use for it, and pages of which may, between commas
+                                * [its addresses and localhost; any name where callers are asked] */
+    unsigned mcp_search_above; /* with more tools than this they get three that search [never] */
+
+    /* Whose answers clients of goa_ai_registry.Registry understand: 1 (goa-ai v0.32 to v0.47.2) or
+     * 2 (v0.47.3 to v0.56.6) [1]. */
+    unsigned goa_generation;
+
+    /* Origins of web pages that may use the HTTP API, such as "https://app.example", between commas
+     * [none but its own]. */
+    const char *cors_origin;
+
+    /* The URL of the OAuth 2.0 authorization server that gives MCP clients tokens of this gateway:
+     * 401 and /.well-known/oauth-protected-resource name it [none]. */
+    const char *mcp_authorization_server;
+
+    /* Spans of calls for OpenTelemetry go to this collector, by OTLP over HTTP with protobuf:
+     * http://HOST:PORT or https://HOST:PORT; /v1/traces is added [none]. */
+    const char *otlp_endpoint;
+    /* Which part of the calls that come without a trace context begin a trace, up to 1; below 0:
+     * none. The others are sampled as their caller says [1]. */
+    double otlp_sample;
+
+    bool no_console; /* the page at / is left out */
 } peg_gateway_config;
 #define PEG_GATEWAY_CONFIG_INIT .size = sizeof(peg_gateway_config)
 
-/* Opens what it needs and listens nowhere. PEG_EINVAL (E_GATEWAY_CONFIG, `where` names the field),
- * PEG_EPARSE (E_REDIS_URL); PEG_EIO and others (E_REDIS_...): this Redis cannot be used, and why;
- * what the store fails with. */
+/* Opens what it needs and listens nowhere. PEG_EINVAL (E_GATEWAY_CONFIG, `where` names the field;
+ * E_OTLP), PEG_EPARSE (E_REDIS_URL); PEG_EIO and others (E_REDIS_..., E_JOIN): this Redis cannot be
+ * used, and why; PEG_ESTATE (E_PROTOCOL_VERSION): a live node of the registry speaks another
+ * protocol between nodes; what the store fails with. */
 PEG_API PEG_MUST_USE peg_status peg_gateway_new(const peg_gateway_config *config,
                                                 peg_gateway **ret_gateway, peg_error *reterr);
 /* Not while it runs. */

@@ -18,7 +18,19 @@
  *         required: [path]
  *       command: [python3, count.py]  words, no shell; the arguments are JSON on standard input
  *
- * and, of each tool, where it is wanted:
+ * or with arguments in the command line, still without a shell (docs/providers.md):
+ *
+ *       command: [grep, -n, [--max-count, "{limit}"], --, "{text}", "{files}"]
+ *
+ *   {name}    a member of the arguments, as a word or a part of one; the word of an array is
+ *             repeated for each item. A word that begins with it must not come to begin with '-',
+ *             unless a word "--" stands before it
+ *   {-name}   the same, and may begin with '-'
+ *   {?name}   a word of a group: the group is there if the member is true
+ *   {{name}}  the text {name}
+ *   [...]     a group: it vanishes if one of its members is absent, null or an empty array
+ *
+ * Standard input is empty then. Of each tool, where it is wanted:
  *
  *       output_schema: {type: integer}
  *       shell: true                   command is one text for /bin/sh -c
@@ -31,7 +43,23 @@
  *       env: [HOME, LANG=C]           variables of the host to pass on, or new ones; PATH always is
  *       directory: data               to run in, from the folder of the manifest [that folder]
  *       idempotent: true              may be run again if it is not known whether it ran
+ *       read_only: true               changes nothing; may be run again, too
+ *       destructive: true             may remove or overwrite what was there
+ *       additive: true                changes something, but only adds
  *       tags: [text]
+ *
+ * A toolset may have the tools of an MCP server, in place of tools of its own or beside them:
+ *
+ *   mcp:
+ *     command: [npx, -y, "@modelcontextprotocol/server-filesystem", /srv/data]
+ *     env: [HOME]                     as above, and
+ *     directory: data
+ *     timeout: 30s                    of each call
+ *     tools:                          globs
+ *       include: ["read_*", list_directory]
+ *       exclude: [read_media_file]
+ *
+ * peg_mcp_import_manifest() of mcp.h starts it; peg_manifest_registry() has the commands alone.
  *
  * Whatever else stands there is refused, with its place and the key that was meant.
  */

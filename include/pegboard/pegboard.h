@@ -16,11 +16,13 @@
  *   peg_bag       what a turn carries beside the conversation               bag.h, tool_config.h
  *   peg_turn_read a turn from text, and to text                             turn_file.h
  *   peg_turn_store where turns are kept between runs                        turn_store.h
+ *   peg_arena     structs for JSON, with `pegboard generate`                typed.h
  *   peg_script    an engine without a model                                 script.h
  *
- * What needs another library is apart: models behind HTTP, engine.h (libpegboard-engine); tools of
- * other programs, client.h, provider.h and trace.h (libpegboard-remote); a gateway for them,
- * gateway.h and store.h (libpegboard-gateway); a server for MCP clients, mcp.h (libpegboard-mcp).
+ * What needs another library is apart: models behind HTTP and other requests, engine.h
+ * and http.h (libpegboard-engine); tools of other programs, client.h, provider.h and trace.h
+ * (libpegboard-remote); a gateway for them, gateway.h and store.h (libpegboard-gateway); MCP,
+ * mcp.h (libpegboard-mcp).
  */
 
 #include <pegboard/artifact.h>
@@ -48,6 +50,7 @@
 #include <pegboard/turn.h>
 #include <pegboard/turn_file.h>
 #include <pegboard/turn_store.h>
+#include <pegboard/typed.h>
 #include <pegboard/yaml.h>
 
 #endif

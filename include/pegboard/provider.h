@@ -83,8 +83,9 @@ typedef struct peg_provider_options {
     const char *version;     /* such as "1.2.0"; [none] */
     const char *const *tags; /* NULL-terminated [none] */
 
-    /* HOST:PORT, unix:PATH or several addresses, ipv4:10.0.0.1:9090,10.0.0.2:9090
-     * ["127.0.0.1:9090"] */
+    /* HOST:PORT, unix:PATH, or several with commas between them, the nodes of one registry. It
+     * begins at one of them, chosen at random, so that the providers of a toolset spread; when that
+     * one goes away or drains, it attaches to the next one, with what it runs ["127.0.0.1:9090"] */
     const char *address;
     const char *token;      /* shown to the gateway [none] */
     const char *token_file; /* holds one; read at the start, and each time it attaches [none] */
@@ -121,11 +122,19 @@ typedef struct peg_provider_options {
      * told. Must not call back, but for peg_provider_stop() and _look() [nobody]. */
     void (*on_event)(const peg_provider_event *event, void *user);
     void *user;
+
+    /* A span for each call goes to this collector, by OTLP over HTTP with protobuf: children of the
+     * trace context that came with the call, and parents of what its handler calls.
+     * http://HOST:PORT or https://HOST:PORT; /v1/traces is added [none]. */
+    const char *otlp_endpoint;
+    /* Which part of the calls that come without a trace context begin a trace, up to 1; below 0:
+     * none. The others are sampled as their caller says [1]. */
+    double otlp_sample;
 } peg_provider_options;
 #define PEG_PROVIDER_OPTIONS_INIT .size = sizeof(peg_provider_options)
 
-/* Connects to nothing yet. PEG_EINVAL (E_PROVIDER, `where` names the field), PEG_EPARSE
- * (E_ADDRESS), PEG_EIO (E_TLS_CONFIG), PEG_ENOMEM. */
+/* Connects to nothing yet. PEG_EINVAL (E_PROVIDER, `where` names the field; E_OTLP),
+ * PEG_EPARSE (E_ADDRESS), PEG_EIO (E_TLS_CONFIG; E_OTLP: no thread for spans), PEG_ENOMEM. */
 PEG_API PEG_MUST_USE peg_status peg_provider_new(peg_registry *registry,
                                                  const peg_provider_options *options,
                                                  peg_provider **ret_provider, peg_error *reterr);
@@ -144,6 +153,12 @@ PEG_API PEG_MUST_USE peg_status peg_provider_start(peg_provider *provider, peg_e
 /* Any thread; async-signal-safe. The first one drains: no new calls, those that it has are
  * finished, for drain_ms; then, or at the second one, they are canceled. Returns at once. */
 PEG_API void peg_provider_stop(peg_provider *provider);
+/* It cannot serve for now, for example because what its handlers need is away: no new calls, those
+ * that run are finished, and it leaves the gateway, where the toolset is unhealthy unless another
+ * provider has it. Until peg_provider_resume(), which attaches it again. Any thread; both return at
+ * once, and the last one counts. A direct toolset, which shares its stream, goes on. */
+PEG_API void peg_provider_pause(peg_provider *provider);
+PEG_API void peg_provider_resume(peg_provider *provider);
 /* Waits for the end. PEG_OK: stopped, and every call that it took was answered. PEG_ETIMEOUT
  * (E_PROVIDER_DRAIN): it had to give calls up. PEG_EHOST (E_PROVIDER_REFUSED): the gateway refused
  * the toolset before it was ever attached, in the gateway's words; (E_PROVIDER_UNREGISTERED): the
@@ -154,6 +169,54 @@ PEG_API PEG_MUST_USE peg_status peg_provider_wait(peg_provider *provider, peg_er
 PEG_API PEG_MUST_USE peg_status peg_provider_serve(peg_registry *registry,
                                                    const peg_provider_options *options,
                                                    peg_error *reterr);
+
+/* ---- by streams on Redis ------------------------------------------------------------------ */
+
+/*
+ * The same for a direct toolset, which goa-ai's providers can share: calls come by the stream
+ * toolset:<name>:requests on Redis, and results go to one of each call. Without it: an attached
+ * toolset promises more, and needs no Redis here.
+ *
+ *   peg_provider_streams streams = {PEG_PROVIDER_STREAMS_INIT, .redis_url = "redis:6379"};
+ *   status = peg_provider_serve_streams(registry, &options, &streams, &error);
+ *
+ * It registers the toolset at the gateway of `address`, answers pings there, and reads calls as one
+ * of the group of the toolset's providers. Of one that dies, another takes the calls over after
+ * grace_ms and starts them again, so a call may be started more than once: `attempt` of its
+ * peg_provider_call is then 2. A call that runs for long is renewed, and stays here.
+ *
+ * Events are those above: PEG_PROVIDER_ATTACHED, when it has joined the group; PEG_PROVIDER_LOST,
+ * for the gateway and for Redis (code E_REDIS_...). A tool's own timeout counts, or 30 s, and the
+ * deadline of a call that names one; callers cannot cancel.
+ */
+
+/* Zero means the default, told here in brackets. Everything is copied. */
+typedef struct peg_provider_streams {
+    size_t size; /* set by PEG_PROVIDER_STREAMS_INIT */
+    /* host:port, redis://, rediss:// or unix://, as the gateway's REDIS_URL ["localhost:6379"] */
+    const char *redis_url;
+    const char *redis_password; /* if the URL has none [none] */
+    const char *redis_ca_file;  /* PEM: whom to trust, of rediss:// [the system's roots] */
+    /* Results go to the gateway, by EmitToolResult, rather than to Redis; output does not. */
+    bool emits_results;
+    /* So long an entry may be idle before another provider takes it; the same for all providers of
+     * a toolset. goa-ai calls it SinkAckGracePeriod [20,000]; 500 to 3,600,000 */
+    int64_t grace_ms;
+} peg_provider_streams;
+#define PEG_PROVIDER_STREAMS_INIT .size = sizeof(peg_provider_streams)
+
+/* As peg_provider_new(), for such a toolset; `streams` may be NULL. PEG_EPARSE (E_REDIS_URL) too.
+ * peg_provider_start(), _stop(), _wait(), _free() and the others are the same. */
+PEG_API PEG_MUST_USE peg_status peg_provider_new_streams(peg_registry *registry,
+                                                         const peg_provider_options *options,
+                                                         const peg_provider_streams *streams,
+                                                         peg_provider **ret_provider,
+                                                         peg_error *reterr);
+/* All of it, as peg_provider_serve(). */
+PEG_API PEG_MUST_USE peg_status peg_provider_serve_streams(peg_registry *registry,
+                                                           const peg_provider_options *options,
+                                                           const peg_provider_streams *streams,
+                                                           peg_error *reterr);
 
 /* Offers the tools of the registry once more, for example after the gateway has refused them. What
  * changes is offered without it. Any thread; the gateway's answer is not waited for, and comes as

@@ -51,6 +51,32 @@ PEG_API PEG_MUST_USE peg_status peg_memory_store_new(peg_store *ret_store, peg_e
 PEG_API PEG_MUST_USE peg_status peg_sqlite_store_new(const char *path, peg_store *ret_store,
                                                      peg_error *reterr);
 
+/* Everything is copied; each NULL means the default told in brackets. */
+typedef struct peg_mongo_store_options {
+    size_t size; /* set by PEG_MONGO_STORE_OPTIONS_INIT */
+    /* mongodb:// or mongodb+srv://, with user, password, TLS and times as MongoDB writes them.
+     * Required. */
+    const char *url;
+    const char *database;   /* [registry] */
+    const char *collection; /* made if it is not there [toolsets] */
+} peg_mongo_store_options;
+#define PEG_MONGO_STORE_OPTIONS_INIT .size = sizeof(peg_mongo_store_options)
+
+/*
+ * A collection of MongoDB, which the nodes of a cluster may share. What was acknowledged is on the
+ * disks of a majority of its members. A connection that is lost is made again, for at most 5 s in
+ * each function; after that functions fail (PEG_EIO, E_STORE), once each, until the server is back.
+ * A put that failed so may have been done.
+ *
+ * It loads a module, libpegboard-mongo, which needs libmongoc and turns off libmongoc's log in this
+ * process. PEG_EUNSUPPORTED (E_STORE_MODULE): one of them is missing. PEG_EINVAL (E_STORE): the URL
+ * or a name; PEG_EIO (E_STORE): the server does not answer, or does not know the user. From `read`:
+ * PEG_EIO (E_STORE): the collection has other documents; PEG_EUNSUPPORTED (E_STORE_VERSION): a
+ * later version of pegboard wrote one.
+ */
+PEG_API PEG_MUST_USE peg_status peg_mongo_store_new(const peg_mongo_store_options *options,
+                                                    peg_store *ret_store, peg_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

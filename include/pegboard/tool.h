@@ -50,7 +50,8 @@ typedef struct peg_tool_def {
      * run again if its tool is one of the first two (peg_pending_policy). */
     bool read_only;
     bool idempotent;
-    bool destructive;
+    bool destructive; /* may remove or overwrite what was there */
+    bool additive;    /* changes something, but only adds: known not to be destructive */
     peg_collision on_collision;
 
     const peg_artifact_kind *artifact_kind; /* of text results; NULL: text, or JSON for JSON */
@@ -104,6 +105,7 @@ PEG_API bool peg_tool_is_artifact_tool(const peg_tool *tool);
 PEG_API bool peg_tool_is_read_only(const peg_tool *tool);
 PEG_API bool peg_tool_is_idempotent(const peg_tool *tool);
 PEG_API bool peg_tool_is_destructive(const peg_tool *tool);
+PEG_API bool peg_tool_is_additive(const peg_tool *tool);
 
 /* Plain data that every vendor's definition is rendered from: name, description, inputSchema,
  * and outputSchema, version, tags, examples, hints where there are any. A new document each time.

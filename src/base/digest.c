@@ -3,8 +3,8 @@
 #include "base/hash.h"
 
 #include <endian.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -26,11 +26,38 @@ bool peg__sha256(peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES])
     return sha256 && EVP_Digest(bytes.ptr, bytes.len, ret_digest, NULL, sha256, NULL) == 1;
 }
 
+static bool digest_two(EVP_MD_CTX *context, peg_str first, peg_str second,
+                       unsigned char ret_digest[PEG_SHA256_BYTES])
+{
+    return EVP_DigestInit_ex(context, sha256, NULL) == 1 &&
+           EVP_DigestUpdate(context, first.ptr, first.len) == 1 &&
+           EVP_DigestUpdate(context, second.ptr, second.len) == 1 &&
+           EVP_DigestFinal_ex(context, ret_digest, NULL) == 1;
+}
+
+/* RFC 2104, because OpenSSL's HMAC() takes four times as long as the four digests in it: every call
+ * with an identity pays for one. */
 bool peg__hmac_sha256(peg_str key, peg_str bytes, unsigned char ret_digest[PEG_SHA256_BYTES])
 {
+    enum { BLOCK = 64, INNER = 0x36, OUTER = 0x5c };
+    unsigned char pad[BLOCK] = {0};
+    const peg_str padded = {(const char *)pad, sizeof(pad)};
+    const peg_str inner = {(const char *)ret_digest, PEG_SHA256_BYTES};
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool is_made = key.len <= sizeof(pad) || peg__sha256(key, pad);
+
     pthread_once(&sha256_once, fetch_sha256);
-    return sha256 && HMAC(sha256, key.ptr, (int)key.len, (const unsigned char *)bytes.ptr,
-                          bytes.len, ret_digest, NULL);
+    if (key.len && key.len <= sizeof(pad))
+        memcpy(pad, key.ptr, key.len);
+    for (size_t i = 0; i < sizeof(pad); i++)
+        pad[i] ^= INNER;
+    is_made = is_made && context && sha256 && digest_two(context, padded, bytes, ret_digest);
+    for (size_t i = 0; i < sizeof(pad); i++)
+        pad[i] ^= INNER ^ OUTER;
+    is_made = is_made && digest_two(context, padded, inner, ret_digest);
+    OPENSSL_cleanse(pad, sizeof(pad));
+    EVP_MD_CTX_free(context);
+    return is_made;
 }
 
 /* Four bytes at once: each nibble goes into a byte of its own, then all eight become digits. */

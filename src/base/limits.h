@@ -7,7 +7,8 @@
  * names it. What an options struct can change has its default here.
  */
 
-#include "base/limits_bus.h"
+#include "base/limits/bus.h"
+#include "base/limits/store.h"
 
 enum {
     /* A whole model response is below 1 MiB; artifacts and turns may be larger. */
@@ -128,6 +129,8 @@ enum {
     /* Commands: words and bytes of a command line or an environment, within what Linux takes. */
     PEG_LIMIT_COMMAND_ARGS = 4096,
     PEG_LIMIT_COMMAND_BYTES = 1 << 20,
+    /* A word of a command line: Linux takes 128 KiB (MAX_ARG_STRLEN) with its NUL. */
+    PEG_LIMIT_COMMAND_ARG_BYTES = (128 << 10) - 1,
     PEG_LIMIT_COMMAND_OUTPUT = 8 << 20,
     PEG_LIMIT_COMMAND_GRACE_MS = 2000,
     PEG_LIMIT_COMMAND_GRACE_MAX_MS = 600000,
@@ -296,6 +299,10 @@ enum {
     PEG_LIMIT_HTTP_HEADER_BYTES = 256 << 10,
     /* Handles with open connections that an engine keeps for its next requests. */
     PEG_LIMIT_HTTP_IDLE = 8,
+    /* Seconds after which a kept connection is not used for a request that must not be repeated. */
+    PEG_LIMIT_HTTP_ONCE_AGE_S = 4,
+    /* Ids of events that a stream is taken up at: they travel as a header. */
+    PEG_LIMIT_SSE_ID_BYTES = 1024,
     /* How often a request looks at what nobody wakes it for. */
     PEG_LIMIT_HTTP_STEP_MS = 250,
     /* How long a server may take to close a stream that has told its end. */
@@ -479,27 +486,17 @@ enum {
     PEG_LIMIT_GRPC_HEALTH_BYTES = 1 << 10,
     PEG_LIMIT_GRPC_REFLECTION_BYTES = 8 << 10,
 
-    /* Names in a store: toolsets have at most 256 bytes of them, hosts may have longer ones. */
-    PEG_LIMIT_GATEWAY_STORE_NAME_BYTES = 1024,
-    /* A record: 10,000 tools of some KiB each. */
-    PEG_LIMIT_GATEWAY_STORE_BODY_BYTES = 64 << 20,
-    /* Records of a store in memory, tombstones too. */
-    PEG_LIMIT_GATEWAY_STORE_RECORDS = 1000000,
-
     /* ---- gateway ---- */
-    /* A call that names no time of its own; what the reference gateway waits. */
+    /* A call that names no time of its own, as with the reference gateway; and at most: a day. */
     PEG_LIMIT_GATEWAY_CALL_MS = 30000,
-    /* And at most: a day. */
     PEG_LIMIT_GATEWAY_MAX_CALL_MS = 24 * 60 * 60 * 1000,
     /* Leases of providers and loops, renewed each third: the time a provider has to come back. */
     PEG_LIMIT_GATEWAY_LEASE_MS = 10000,
     /* A canceled call that runs may end by itself for so long. */
     PEG_LIMIT_GATEWAY_GRACE_MS = 5000,
-    /* A call with an identity whose caller lost its connection runs on for so long, for it to be
-     * asked for again. */
+    /* A call with an identity whose caller lost its connection runs on for so long, to be asked. */
     PEG_LIMIT_GATEWAY_REATTACH_MS = 10000,
-    /* The outcome of a call with an identity is kept after its deadline, for those who ask again.
-     */
+    /* The outcome of a call with an identity is kept after its deadline, for who asks again. */
     PEG_LIMIT_GATEWAY_KEEP_MS = 5 * 60 * 1000,
     /* Calls that one loop drives at once: some 1 KiB each, and their payloads. */
     PEG_LIMIT_GATEWAY_CALLS = 100000,
@@ -510,6 +507,11 @@ enum {
     /* Calls that wait for one provider, and bytes of their payloads. */
     PEG_LIMIT_GATEWAY_QUEUE = 10000,
     PEG_LIMIT_GATEWAY_QUEUE_BYTES = 64 << 20,
+    /* What a call asks while it runs: bytes of a question and of its answer, questions in all (each
+     * leaves two registers), and how much longer such a call has, for people. */
+    PEG_LIMIT_GATEWAY_QUESTION_BYTES = 64 << 10,
+    PEG_LIMIT_GATEWAY_QUESTIONS = 32,
+    PEG_LIMIT_GATEWAY_ASK_MS = 10 * 60 * 1000,
     /* Times that one call may be sent to somebody else. */
     PEG_LIMIT_GATEWAY_ATTEMPTS = 8,
     /* Messages that outlive their call: so many calls of a loop are remembered for so long, for the
@@ -655,6 +657,8 @@ enum {
     PEG_LIMIT_REMOTE_REFRESHES = 16,
     /* After a fetch in the background that failed; what the reference waits. */
     PEG_LIMIT_REMOTE_REFRESH_COOLDOWN_MS = 10000,
+    /* A message typed or piped into `pegboard chat`: some 200,000 tokens. */
+    PEG_LIMIT_CHAT_LINE_BYTES = 1 << 20,
     /* Lines of `pegboard provide` that wait for whoever reads its standard error. */
     PEG_LIMIT_REMOTE_LINES_BYTES = 1 << 20,
     /* A bearer token, and the file it is in: those of identity providers have some KiB. */

@@ -54,14 +54,19 @@ enum bus_message_kind {
     BUS_ASK,      /* coordinator to provider side: do you have it? Answer: BUS_HAVE or BUS_NAK */
     BUS_HAVE,     /* provider side to coordinator: claimed, or still running; also unasked */
     BUS_NAK,      /* provider side to coordinator: not started: `reason` */
-    BUS_DELTA,    /* provider side to coordinator to listeners. Body: a pegboard.v1.Output */
+    BUS_DELTA,    /* provider side to coordinator to listeners. Body: a pegboard.v1.Output; or
+                     `reason`, and no body */
     BUS_DONE,     /* to coordinator and waiters. Body: the outcome, or none: read the register */
     BUS_EMIT,     /* any loop to provider side: a result by EmitToolResult, numbered by `epoch`.
-                     Body: see calls/emit.c */
+                     Body: see calls/provider/emit.c */
     BUS_EMITTED,  /* its answer, with its number */
     BUS_WAITING,  /* coordinator to follower: does a caller wait? `epoch` numbers the question */
     BUS_FOLLOWER, /* follower to coordinator: `reason` */
     BUS_LOST,     /* provider side to coordinator: the provider had it and did not return in time */
+    BUS_DRAIN,    /* to the first loop of a node, of no call: it is to drain and end, within
+                     `deadline_ms` ms (0: its own time) */
+    BUS_SESSION,  /* of no call: about a session of an MCP client. Body: see
+                     gateway/mcp/forward.c */
 };
 
 enum bus_reason {
@@ -85,6 +90,11 @@ enum bus_reason {
     BUS_LEFT,   /* no caller waits here; `epoch`: the question; 0: unasked */
     BUS_AWAY,   /* likewise: its connection broke, and it may come back */
     BUS_KEEP,   /* go on, even if no caller waits */
+    /* of BUS_DELTA */
+    BUS_ASKED,    /* the call has a question: read its register */
+    BUS_ANSWERED, /* any loop to provider side: likewise its answer */
+    /* of BUS_FOLLOWER */
+    BUS_ABANDONED, /* as BUS_LEFT, and BUS_KEEP does not hold any more */
 };
 
 /* Copied when it is sent; the body is shared by reference. */
@@ -151,13 +161,15 @@ enum bus_register {
     BUS_IDENTITY = 'c', /* the call, as it was admitted */
     BUS_CLAIM = 'k',    /* attempt n: which provider side may start it */
     BUS_RESULT = 't',   /* its outcome */
+    BUS_QUESTION = 'q', /* n: what it asks while it runs */
+    BUS_REPLY = 'a',    /* n: the answer to that */
     BUS_WAITERS = 'w',  /* loops that wait for the outcome */
 };
 
 struct bus_key {
     struct bus_id id;
     char what;          /* an enum bus_register, but for the waiters */
-    uint32_t n;         /* BUS_CLAIM: the attempt */
+    uint32_t n;         /* BUS_CLAIM: the attempt; BUS_QUESTION, BUS_REPLY: the question; else 0 */
     bool is_node_local; /* only loops of this node ask for it. All keys of an id agree */
     bool admits;        /* put_if_absent: it admits a call */
     /* put_if_absent: the key of its quotas (base/quota.h). 0: as other registers of the id, if
@@ -167,7 +179,7 @@ struct bus_key {
 
 /* ---- maps ---- */
 
-enum bus_map { BUS_MAP_TOOLSETS, BUS_MAP_PROVIDERS, BUS_N_MAPS };
+enum bus_map { BUS_MAP_TOOLSETS, BUS_MAP_PROVIDERS, BUS_MAP_NODES, BUS_N_MAPS };
 
 struct bus_change {
     peg_str key;
@@ -298,7 +310,9 @@ void bus_send(struct bus *bus, struct bus_address to, const struct bus_message *
 void bus_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
                        int64_t keep_until_ms, struct bus_wait *wait);
 void bus_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
-/* Removes all registers of key->id, with attempts 1..n_attempts, and its waiters. */
+/* Removes all registers of key->id, with attempts 1..n_attempts, and its waiters. An id of 16 bytes
+ * is no identity: what it has of IDENTITY and WAITERS may stay until its time is over; so may
+ * questions and replies of any id. */
 void bus_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);
 /* Adds this loop to those that wait for the outcome of key->id. */
 void bus_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,

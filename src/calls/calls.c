@@ -9,8 +9,9 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "calls/call.h"
-#include "calls/provider_side.h"
+#include "calls/caller/call.h"
+#include "calls/provider/provider_side.h"
+#include "calls/quota.h"
 
 /* Leases are renewed three times in their life: one answer may be lost, and one may be late. */
 enum { RENEWALS = 3 };
@@ -35,8 +36,6 @@ static void take_defaults(struct calls_options *options)
         options->max_payload = PEG_LIMIT_GATEWAY_PAYLOAD_BYTES;
     if (!options->max_queue_bytes)
         options->max_queue_bytes = PEG_LIMIT_GATEWAY_QUEUE_BYTES;
-    if (!options->n_loops)
-        options->n_loops = 1;
     if (!options->max_large_bytes)
         options->max_large_bytes = PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES;
 }
@@ -83,7 +82,8 @@ static peg_status prepare_calls(struct calls_loop *calls, peg_error *reterr)
     if (!status)
         status = peg_json_parse(peg__str("null"), NULL, &calls->doc, reterr);
     calls->results = calls_result_quota_new(calls->options.has_principals);
-    if (!status && (!calls->results || calls_quotas_init(calls)))
+    calls->recent = calls_recent_new();
+    if (!status && (!calls->results || !calls->recent || calls_quotas_init(calls)))
         status = peg__fail_nomem(reterr);
     return status;
 }
@@ -146,6 +146,7 @@ struct calls_loop *calls_loop_free(struct calls_loop *calls)
     peg_checker_free(calls->checker);
     peg_json_doc_free(calls->doc);
     calls_result_quota_unref(calls->results);
+    calls_recent_free(calls->recent);
     calls_quotas_destroy(calls);
     peg__buf_free(&calls->text);
     peg__buf_free(&calls->frame);
@@ -191,7 +192,10 @@ void calls_on_message(void *user, const struct bus_message *message)
         calls_emit_on_message(calls, message);
         break;
     case BUS_DELTA:
-        calls_on_output(calls, message);
+        if (message->reason == BUS_ANSWERED)
+            calls_gate_on_answered(calls, message);
+        else
+            calls_on_output(calls, message);
         break;
     case BUS_WAITING:
         calls_on_waiting(calls, message);
@@ -211,6 +215,9 @@ void calls_on_message(void *user, const struct bus_message *message)
         break;
     case BUS_EMITTED:
         calls_emit_on_answer(calls, message);
+        break;
+    case BUS_DRAIN: /* of no call: the node's */
+    case BUS_SESSION:
         break;
     }
 }

@@ -8,10 +8,11 @@
  *   caller --calls_start()--> admit -> send --message--> claim -> provider
  *          <----on_end-------- settle or done <--message-- complete <-- provider
  *
- * The caller's loop coordinates a call (struct calls_call, call.h); the loop that has the
- * provider's stream has its assignment (struct calls_assignment, provider_side.h). They may be the
- * same loop, and talk by bus messages all the same. No stage reads a table of its own as if it were
- * the truth: that is in the registers of the bus.
+ * The caller's loop coordinates a call (struct calls_call, caller/call.h); the loop that has the
+ * provider's stream has its assignment (struct calls_assignment, provider/provider_side.h). They
+ * may be the same loop, and talk by bus messages all the same: neither calls the other. No stage
+ * reads a table of its own as if it were the truth: that is in the registers of the bus. What each
+ * side decides is in machine/, which calls neither.
  *
  * It knows neither gRPC nor sockets, and of the gateway what environment.h names: tests run it on a
  * simulated bus.
@@ -21,10 +22,13 @@
 #include "bus/bus.h"
 #include "calls/environment.h"
 #include "calls/outcome.h"
+#include "calls/recent.h"
 #include "calls/result_quota.h"
 #include "calls/table.h"
+#include "calls/value.h"
 
 struct calls_call;
+struct calls_homes;
 struct calls_relay;
 struct calls_emission;
 struct calls_provider;
@@ -42,8 +46,8 @@ struct calls_options {
     size_t max_queue_bytes; /* PEG_LIMIT_GATEWAY_QUEUE_BYTES: of their payloads */
     /* PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES: of large requests of calls coordinated here */
     size_t max_large_bytes;
-    uint32_t n_loops;         /* of this node; 0: one */
-    unsigned char secret[32]; /* of the registry: makes ids of named calls unguessable */
+    struct calls_homes *homes; /* of this node; it outlives its loops. NULL: there is one loop */
+    unsigned char secret[32];  /* of the registry: makes ids of named calls unguessable */
     /* Callers are asked who they are: each of them has its share of what there is. Else all that
      * there is may be taken by any of them. */
     bool has_principals;
@@ -79,6 +83,7 @@ struct calls_loop {
     struct calls_provider *providers;
     size_t n_unknown; /* assignments that no coordinator knows of: see reattach.c */
     struct calls_emission *emits;
+    struct calls_replying *replies;
     uint64_t n_emits;         /* so far */
     struct net_timer renewal; /* of leases */
     struct bus_wait lease_wait;
@@ -91,6 +96,7 @@ struct calls_loop {
     struct peg__buf frame;              /* a message that is being made */
     struct calls_result_quota *results; /* that are not whole, or not read yet */
     uint64_t n_late;                    /* results that came after the outcome */
+    struct calls_recent *recent;        /* calls that were admitted here and have ended */
 };
 
 /* `bus` is this loop's, whose events go to calls_on_message() and calls_on_reset() with the
@@ -133,6 +139,9 @@ struct calls_request {
     /* It was asked for before, of registers that may have been others: it is followed, or started
      * if the tool may be started twice, or its outcome is unknown. */
     bool may_have_run;
+    /* Somebody who waits for it answers what the tool asks. Only with an identity. */
+    bool can_be_asked;
+    bool is_mcp;         /* an MCP client asks: so its span is named */
     int64_t timeout_ms;  /* gw_check_timeout() takes it; 0: the tool's, or the loop's */
     int64_t deadline_ns; /* of bus_now_ns(); the caller gives up then. NET_NEVER: not by itself */
     /* Fields of pegboard.v1.Call that are handed on as they are: meta, metadata, trace context, in
@@ -145,6 +154,9 @@ struct calls_request {
 enum { CALLS_EPOCH_TEXT = 40 };
 void calls_epoch(const struct calls_loop *calls, char ret_text[CALLS_EPOCH_TEXT]);
 
+/* The message of calls that are refused because the node drains. */
+#define CALLS_SHUTTING_DOWN "this node is shutting down: call another one, or try again"
+
 struct calls_caller;
 struct calls_caller_events {
     /* The call has been admitted, or is followed (`is_follower`): its id and its deadline are
@@ -156,6 +168,10 @@ struct calls_caller_events {
     /* Exactly once, last; the caller is off the loop. `outcome` CALLS_KIND_REFUSED: never admitted.
      */
     void (*on_end)(struct calls_caller *caller, const struct calls_outcome *outcome);
+    /* Asked by the tool, with no answer yet: `requests` is that of pegboard.v1.Question. For
+     * callers that can be asked; the caller may detach, but not be dropped. False: it could not be
+     * passed on, and comes again. NULL: it cannot be asked. */
+    bool (*on_question)(struct calls_caller *caller, uint32_t number, peg_str requests);
 };
 
 /* One who waits; lies in its owner's memory. */
@@ -165,9 +181,14 @@ struct calls_caller {
     bool is_follower;
     /* It awaits or stops a call that was asked for under registers that are gone. */
     bool was_asked_elsewhere;
+    /* Its call goes by streams (gateway/direct/), and none of this loop's functions gets it. */
+    void *direct;
+    void *span;        /* the gateway's (gateway/routing/call_span.h); NULL: none */
+    bool can_be_asked; /* on_question() is to be called */
     /* the rest is the loop's */
-    bool is_attached; /* not the first caller of its call */
-    bool is_reported; /* on_admitted() was called */
+    uint32_t last_question; /* that it was told of */
+    bool is_attached;       /* not the first caller of its call */
+    bool is_reported;       /* on_admitted() was called */
     struct calls_call *call;
     struct calls_relay *relay; /* to the call, which is on another loop */
     struct calls_caller *next;
@@ -192,9 +213,106 @@ enum calls_leaving {
      * no caller has asked for it again by then. */
     CALLS_LOSES_CONNECTION,
     CALLS_DETACHES, /* the call goes on */
+    /* As CALLS_LEAVES, also for a call that a caller has detached from: this one had come back for
+     * it. */
+    CALLS_ABANDONS,
 };
 /* The caller is gone: no event comes any more. */
 void calls_caller_leave(struct calls_caller *caller, enum calls_leaving leaving);
+
+/* The id of a request: with an identity the same for each that has it. False: no memory. */
+bool calls_request_id(struct calls_loop *calls, const struct calls_request *request,
+                      struct bus_id *ret_id);
+
+/* ---- what became of a call ---- */
+
+/* Which side has, or had, the right to start an attempt. */
+struct calls_claim {
+    char owner[CALLS_INCARNATION]; /* the provider, unless a coordinator took it: value.h */
+    struct bus_address address;    /* the loop that wrote it */
+    bool is_attached;              /* that provider is alive */
+};
+
+enum { CALLS_MAX_CLAIMS = PEG_LIMIT_GATEWAY_ATTEMPTS + 1 };
+
+struct calls_inquiry;
+
+/* Lies in its owner's memory. */
+struct calls_description {
+    /* Once, last. CALLS_NOT_FOUND: nothing is known of such a call, or it is another principal's;
+     * CALLS_SERVICE_UNAVAILABLE: the registers cannot be read; CALLS_OVERLOADED: no memory. */
+    void (*fn)(struct calls_description *description, enum calls_error error);
+    bool wants_question; /* what it asks is to be read, too */
+    /* What fn finds. */
+    struct bus_id id;
+    bool has_identity;   /* the following is known. Strings are borrowed from the description */
+    bool is_other_epoch; /* registers were lost since: some of this call may be missing */
+    bool is_coordinator_alive;
+    struct calls_identity identity;
+    struct calls_subject subject;
+    struct calls_claim claims[CALLS_MAX_CLAIMS]; /* of attempts 1, 2, ... */
+    unsigned n_claims;
+    size_t n_waiters; /* loops of other nodes that wait for its outcome */
+    bool has_ended;
+    struct calls_outcome outcome;
+    uint32_t question; /* that is open; 0: none */
+    peg_str requests;  /* of that one: see pegboard.v1.Question */
+    /* the loop's */
+    struct calls_loop *calls;
+    struct calls_inquiry *inquiry; /* to the loop that has the call */
+    struct peg__blob *principal;   /* whose call it must be; NULL: anyone's */
+    struct peg__blob *kept[3];     /* identity, outcome, the last question */
+    uint32_t n_questions;
+    struct bus_wait wait;
+};
+
+/* Reads the registers of a call. One without an identity is known to the node that coordinates it,
+ * as long as it runs. `principal` NULL: of any principal. fn may come before it returns. */
+void calls_describe(struct calls_loop *calls, const struct bus_id *id, const peg_str *principal,
+                    struct calls_description *description);
+/* Frees what it holds; fn is not called any more. Does nothing for one that is all 0. */
+void calls_description_clear(struct calls_description *description);
+
+/* ---- which calls there are ---- */
+
+/* A call of the list. */
+typedef void calls_list_fn(void *user, const struct calls_summary *summary);
+/* The calls of a principal that were admitted on this loop: the newest of those that are not over,
+ * and those that ended lately. False: so many are not over that some were not looked at
+ * (PEG_LIMIT_GATEWAY_LISTED_CALLS). */
+bool calls_list(struct calls_loop *calls, peg_str principal, calls_list_fn *fn, void *user);
+
+/* An answer to what a call asks. Lies in its owner's memory. */
+struct calls_reply_request {
+    const struct bus_id *id;
+    uint32_t number; /* of the question */
+    peg_str principal;
+    peg_str responses; /* JSON, which is an object; "": there is a refusal */
+    peg_str refusal;
+};
+struct calls_replying {
+    /* CALLS_OK: it is the answer. CALLS_CONFLICT: there was one before. `words` are static, or the
+     * loop's. */
+    void (*fn)(struct calls_replying *replying, enum calls_error error, peg_str words);
+    /* the loop's */
+    struct calls_loop *calls;
+    struct bus_id id;
+    uint32_t number;
+    uint32_t attempt;
+    char incarnation[CALLS_INCARNATION]; /* of the provider that asks */
+    struct peg__blob *principal;
+    struct peg__blob *value;
+    struct bus_wait wait;
+    struct net_timer late;
+    struct net_timer again;
+    struct calls_replying *next;
+    struct calls_replying *prev;
+};
+/* Any loop of any node, for the principal of the call. */
+void calls_reply(struct calls_loop *calls, const struct calls_reply_request *request,
+                 struct calls_replying *replying);
+/* `fn` does not come any more; one that waits for nothing is left alone. */
+void calls_replying_forget(struct calls_replying *replying);
 
 /* A result from a provider that cannot send it on its stream. Lies in its owner's memory. */
 struct calls_emission {
@@ -239,10 +357,20 @@ struct calls_handed {
     struct bus_address route;
 };
 
+struct calls_answered {
+    const struct bus_id *id;
+    uint32_t attempt;
+    uint32_t number;   /* of the provider's Input */
+    peg_str responses; /* "": there will be none */
+    peg_str refusal;   /* and why */
+};
+
 struct calls_provider_events {
     /* Hands over a call: `call` is a packed pegboard.v1.Call without attempt, timeout and route. */
     void (*hand)(void *user, const struct calls_handed *call);
     void (*cancel)(void *user, const struct bus_id *id, uint32_t attempt, enum bus_reason reason);
+    /* The answer to an Input. False: it cannot be sent now, and comes again. */
+    bool (*answer)(void *user, const struct calls_answered *answered);
     /* Its result is settled: the provider may forget it. */
     void (*ack)(void *user, const struct bus_id *id, uint32_t attempt);
     /* It was handed this call, and does not have it any more, whatever became of it: what is kept
@@ -310,6 +438,13 @@ bool calls_provider_unread_result(struct calls_provider *provider, const struct 
                                   uint32_t attempt);
 void calls_provider_output(struct calls_provider *provider, const struct bus_id *id,
                            uint32_t attempt, peg_str output);
+/* A call that it runs waits for the answer to this, one at a time. False: there will be none, as
+ * the call has no identity or there is no memory. */
+bool calls_provider_input(struct calls_provider *provider, const struct bus_id *id,
+                          uint32_t attempt, uint32_t number, peg_str requests);
+/* It does not wait for that any more. */
+void calls_provider_withdraw(struct calls_provider *provider, const struct bus_id *id,
+                             uint32_t attempt, uint32_t number);
 /* It will not start this call. */
 void calls_provider_nak(struct calls_provider *provider, const struct bus_id *id, uint32_t attempt,
                         enum bus_reason reason);

@@ -4,11 +4,13 @@
  * ones, and those that turn out to take long, on a worker: they cost their own caller and nobody
  * else. */
 
+#include "calls/check.h"
+
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "calls/call.h"
 #include "pegboard/v1/registry.fields.h"
+#include "wire/content.h"
 #include "wire/pack.h"
 #include "wire/report.h"
 #include "json/json.h"
@@ -138,6 +140,47 @@ peg_status calls_check_now(struct calls_loop *calls, peg_schema *schema, peg_str
     return check_json_text(&text, calls->checker, calls->doc, &calls->text);
 }
 
+/* ---- typed content ---- */
+
+static peg_status explain_content(const peg_error *error, struct peg__buf *words)
+{
+    peg__buf_clear(words);
+    peg__buf_puts(words, error->message);
+    /* A limit of the protocol is no check that a worker might finish. */
+    return PEG_EINVAL;
+}
+
+/* An output schema is about JSON. As in the library, a result that is none does not fit it. */
+static peg_status check_content(const peg_schema *schema, peg_str response, peg_json_doc *doc,
+                                struct peg__buf *words)
+{
+    struct text text = {.name = "content"};
+    struct wire_content part;
+    peg_error error;
+    peg_status status;
+
+    if (schema) {
+        peg__buf_clear(words);
+        peg__buf_puts(words, "result validation failed: the tool has an output schema, and its "
+                             "result is typed content, not JSON");
+        return words->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_ESCHEMA;
+    }
+    status = wire_content_check(response, &error);
+    if (status)
+        status = explain_content(&error, words);
+    while (!status && wire_content_next(&response, &part)) {
+        text.json = part.bytes;
+        if (part.kind == WIRE_JSON)
+            status = check_json_text(&text, NULL, doc, words);
+    }
+    return words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
+}
+
+peg_status calls_check_content(struct calls_loop *calls, const peg_schema *schema, peg_str response)
+{
+    return check_content(schema, response, calls->doc, &calls->text);
+}
+
 /* ---- on a worker ------------------------------------------------------------------------------
  */
 
@@ -183,6 +226,8 @@ static void check_on_worker(struct net_work *work)
         check->status = peg_json_parse(peg__str("null"), NULL, &doc, NULL);
     if (!check->status && (check->text.json.len || !check->response.len))
         check->status = check_json_text(&check->text, checker, doc, &check->words);
+    if (!check->status && wire_content_is_there(check->response))
+        check->status = check_content(check->text.schema, check->response, doc, &check->words);
     if (!check->status)
         check->status = check_server_data(check->response, checker, doc, &check->words);
     peg_json_doc_free(doc);
@@ -251,6 +296,13 @@ struct calls_check *calls_check_start(struct calls_loop *calls, peg_schema *sche
     const struct calls_check_answer answer = {.result = json};
 
     return calls_check_start_answer(calls, schema, keep, &answer, done_fn, user);
+}
+
+enum calls_error calls_check_error(peg_status status)
+{
+    if (status == PEG_ENOMEM)
+        return CALLS_OVERLOADED;
+    return status == PEG_ELIMIT ? CALLS_UNDECIDED : CALLS_VALIDATION;
 }
 
 void calls_check_forget(struct calls_check *check)

@@ -36,6 +36,7 @@ enum calls_error {
     CALLS_PERMISSION_DENIED,   /* another principal's */
     CALLS_UNAUTHENTICATED,     /* the principal is not known any more */
     CALLS_FAULT,               /* the gateway's own */
+    CALLS_CONFLICT,            /* there is an answer already */
     CALLS_N_ERRORS,
 };
 

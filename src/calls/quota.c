@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "calls/call.h"
+#include "calls/quota.h"
 
 peg_status calls_quotas_init(struct calls_loop *calls)
 {

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -229,6 +230,17 @@ static const char *store_number(const struct cli_option *option, void *field, co
     return NULL;
 }
 
+static const char *set_ratio(double *field, const char *value)
+{
+    char *end;
+    const double ratio = strtod(value, &end);
+
+    if (end == value || *end || !(ratio >= 0 && ratio <= 1))
+        return "a number from 0 to 1, such as 0.1";
+    *field = ratio > 0 ? ratio : -1;
+    return NULL;
+}
+
 const char *cli_set(const struct cli_option *option, void *into, cli_take_fn *take,
                     const char *value)
 {
@@ -250,6 +262,8 @@ const char *cli_set(const struct cli_option *option, void *into, cli_take_fn *ta
         return store_number(option, field, value);
     case CLI_COLOR:
         return cli_color_read(value, field) ? NULL : "auto, always or never";
+    case CLI_RATIO:
+        return set_ratio(field, value);
     case CLI_OWN:
         return take(into, option->id, value);
     }

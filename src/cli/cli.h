@@ -34,6 +34,7 @@ enum cli_kind {
     CLI_SIZE,   /* the same as size_t */
     CLI_TIME,   /* int64_t, in milliseconds, from least to most: "10s", "1m30s", "250ms" */
     CLI_COLOR,  /* enum cli_color */
+    CLI_RATIO,  /* double, from 0 to 1; 0 becomes -1, as 0 is a default in options of the library */
 };
 
 struct cli_option {
@@ -78,7 +79,12 @@ struct cli_command {
 enum { CLI_MANY = 1 << 30 };
 
 extern const struct cli_command cli_call;
+extern const struct cli_command cli_calls;
+extern const struct cli_command cli_chat;
+extern const struct cli_command cli_cluster;
 extern const struct cli_command cli_definitions;
+extern const struct cli_command cli_drain;
+extern const struct cli_command cli_generate;
 extern const struct cli_command cli_get;
 extern const struct cli_command cli_list;
 extern const struct cli_command cli_mcp;

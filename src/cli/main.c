@@ -14,12 +14,14 @@
 /* The commands by what one wants to do, as the overview shows them. */
 static const struct group {
     const char *title;
-    const struct cli_command *commands[6]; /* NULL behind the last */
+    const struct cli_command *commands[8]; /* NULL behind the last */
 } groups[] = {
-    {"run a gateway", {&cli_serve, &cli_status, &cli_token, &cli_unregister}},
+    {"run a gateway",
+     {&cli_serve, &cli_status, &cli_cluster, &cli_drain, &cli_token, &cli_unregister}},
     {"offer tools", {&cli_provide, &cli_mcp}},
-    {"find and call tools", {&cli_list, &cli_search, &cli_get, &cli_call, &cli_watch}},
-    {"work on files", {&cli_validate, &cli_definitions, &cli_turn}},
+    {"find and call tools",
+     {&cli_list, &cli_search, &cli_get, &cli_call, &cli_calls, &cli_watch, &cli_chat}},
+    {"work on files", {&cli_validate, &cli_definitions, &cli_generate, &cli_turn}},
 };
 
 enum { N_GROUPS = sizeof(groups) / sizeof(groups[0]) };

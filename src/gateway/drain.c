@@ -7,6 +7,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "gateway/direct/direct.h"
+#include "gateway/mcp/mcp.h"
+#include "gateway/members/leader.h"
 #include "gateway/node.h"
 #include "gateway/rpc/rpc.h"
 
@@ -34,6 +37,8 @@ static void begin_drain(void *user)
 
     calls->is_draining = true;
     calls->drain_ends_ns = bus_now_ns(calls->bus) + going->left_ms * 1000000;
+    if (going->state->number == 0)
+        gw_leader_resign(going->state->node->leader);
 }
 
 static void count_pending(void *user)
@@ -41,6 +46,7 @@ static void count_pending(void *user)
     struct going *going = (struct going *)user;
 
     going->n_calls += calls_count(calls_of(going));
+    going->n_calls += gw_direct_count(gw_router_of(calls_of(going))->direct);
     going->n_unsent += calls_count_unsent(calls_of(going));
 }
 
@@ -59,6 +65,7 @@ static void close_streams(void *user)
     calls_of(going)->is_closed = true;
     gw_serve_attach_close(calls_of(going));
     gw_watches_close(node->watches[going->state->number]);
+    gw_mcp_close(node->mcp.loops[going->state->number]);
 }
 
 static void run_on_all(struct gw_node *node, struct gw_loop_state *states, struct going *going,
@@ -108,6 +115,7 @@ bool gw_node_drain(struct gw_node *node, struct gw_loop_state *states, int64_t d
 
     atomic_store(&node->is_draining, true);
     run_on_all(node, states, &going, begin_drain);
+    gw_node_announce(node);
     for (;;) {
         going.n_calls = 0;
         going.n_unsent = 0;

@@ -15,14 +15,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/id.h"
-#include "base/limits.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "bus/bus.h"
 #include "bus/redis/redis.h"
-#include "calls/provider_side.h"
+#include "calls/caller/homes.h"
+#include "calls/provider/provider_side.h"
 #include "gateway/access/access.h"
+#include "gateway/catalog/changes.h"
+#include "gateway/mcp/mcp.h"
 #include "gateway/node.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
@@ -100,6 +103,7 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
         {"max_payload_bytes", config->max_payload_bytes, 1 << 10, PEG_LIMIT_ARGS_BYTES,
          "it must be 1 KiB to 4 MiB"},
         {"max_connections", config->max_connections, 1, 1000000, "it must be at most 1,000,000"},
+        {"goa_generation", config->goa_generation, 1, 2, "it must be 1 or 2"},
     };
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
@@ -121,6 +125,9 @@ static peg_status check_config(const peg_gateway_config *config, peg_error *rete
     if (config->name && wire_check_name(peg__str(config->name), "name", NULL))
         return reject_config(reterr, "name",
                              "use 1 to 256 of the characters A-Z a-z 0-9 _ . : / -");
+    if (config->mcp_authorization_server && !gw_mcp_is_issuer(config->mcp_authorization_server))
+        return reject_config(reterr, "mcp_authorization_server",
+                             "it must be an https:// or http:// URL without query and fragment");
     if (config->ping_interval_ms < 0 || config->ping_interval_ms > 3600000)
         return reject_config(reterr, "ping_interval_ms", "it must be 1 ms to an hour");
     if (config->missed_ping_threshold > 1000)
@@ -160,11 +167,11 @@ static peg_status name_node(peg_gateway *gateway, const peg_gateway_config *conf
         config->ping_interval_ms ? config->ping_interval_ms : (int64_t)DEFAULT_PING_MS;
     node->lease_ms = config->lease_ms ? config->lease_ms : (int64_t)PEG_LIMIT_GATEWAY_LEASE_MS;
     node->drain_ms = config->drain_ms ? config->drain_ms : (int64_t)DEFAULT_DRAIN_MS;
+    node->goa_generation = config->goa_generation ? config->goa_generation : 1;
     node->stop = stop_from_admin;
     node->stop_user = gateway;
     if (!peg__random(&node->id, sizeof(node->id)))
-        return peg__fail(reterr, PEG_EIO, "E_GATEWAY",
-                         "the system has no randomness for a node id");
+        return peg__fail(reterr, PEG_EIO, "E_GATEWAY", "no randomness for a node id");
     node->id |= 1; /* 0: no node */
     return PEG_OK;
 }
@@ -218,7 +225,7 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
                 .keep_ms = config->result_mapping_ttl_ms,
                 .max_queue = config->max_queue,
                 .max_payload = config->max_payload_bytes,
-                .n_loops = net_loops_len(node->loops),
+                .homes = node->homes,
                 .has_principals = gw_auth_asks(node->auth),
             },
         .health =
@@ -226,6 +233,8 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
                 .ping_interval_ms = node->ping_interval_ms,
                 .missed_pings = config->missed_ping_threshold ? config->missed_ping_threshold
                                                               : (unsigned)DEFAULT_MISSED_PINGS,
+                .known = node->known_providers,
+                .n_loops = net_loops_len(node->loops),
             },
     };
     peg_status status = PEG_OK;
@@ -248,12 +257,21 @@ static peg_status make_loop_states(peg_gateway *gateway, const peg_gateway_confi
 {
     struct gw_node *node = &gateway->node;
     const unsigned n = net_loops_len(node->loops);
+    const struct peg__quota_limits sessions = {.max = PEG_LIMIT_GATEWAY_MCP_SESSIONS,
+                                               .has_shares = gw_auth_asks(node->auth)};
 
     gateway->states = (struct gw_loop_state *)peg__alloc_zero(n, sizeof(*gateway->states));
     node->calls = (struct calls_loop **)peg__alloc_zero(n, sizeof(struct calls_loop *));
     node->presences = (struct gw_presence **)peg__alloc_zero(n, sizeof(struct gw_presence *));
+    node->known_providers = (atomic_ullong *)peg__alloc_zero(n, sizeof(atomic_ullong));
     node->watches = (struct gw_watches **)peg__alloc_zero(n, sizeof(struct gw_watches *));
-    if (!gateway->states || !node->calls || !node->presences || !node->watches)
+    node->changes = gw_changes_new(node->id, n);
+    node->mcp.loops = (struct gw_mcp **)peg__alloc_zero(n, sizeof(struct gw_mcp *));
+    node->homes = n > 1 ? calls_homes_new() : NULL;
+    node->members = (struct gw_members **)peg__alloc_zero(n, sizeof(struct gw_members *));
+    if (!gateway->states || !node->calls || !node->presences || !node->known_providers ||
+        !node->watches || !node->changes || !node->members || !node->mcp.loops ||
+        (n > 1 && !node->homes) || peg__quota_init(&node->mcp.sessions, &sessions))
         return peg__fail_nomem(reterr);
     return init_loop_states(gateway, config, reterr);
 }
@@ -386,18 +404,30 @@ static peg_status build_gateway(peg_gateway *gateway, const peg_gateway_config *
     if (!status)
         status = open_log_and_auth(gateway, config, reterr);
     if (!status)
+        status = gw_tracer_open(&node->tracer, config, node->id, node->log, reterr);
+    if (!status)
         status = gw_metrics_new(net_loops_len(node->loops), &node->metrics, reterr);
     if (!status)
         status = gw_metrics_page_new(node, &node->metrics_page, reterr);
     if (!status)
         status = gw_node_open_bus(node, config, &gateway->hub, &gateway->redis, reterr);
+    node->redis = gateway->redis;
     if (!status)
         status = make_loop_states(gateway, config, reterr);
+    if (!status)
+        status = gw_node_join(node, reterr);
     if (!status)
         status = open_catalog(gateway, config, reterr);
     if (!status)
         status = make_server(gateway, config, reterr);
     return status;
+}
+
+/* NULL stays NULL. False: no memory. */
+static bool copy_setting(const char *from, char **to)
+{
+    *to = from ? strdup(from) : NULL;
+    return !from || *to;
 }
 
 static peg_status prepare_gateway(const peg_gateway_config *config, const peg_store *store,
@@ -418,10 +448,14 @@ static peg_status prepare_gateway(const peg_gateway_config *config, const peg_st
     if (gateway->stop_fd < 0)
         status = peg__fail(reterr, PEG_EIO, "E_GATEWAY", "no event descriptor: %s",
                            strerror(errno)); // NOLINT(concurrency-mt-unsafe): told once, at start
-    if (!status && config->admin_addr) {
-        gateway->admin_addr = strdup(config->admin_addr);
-        status = gateway->admin_addr ? PEG_OK : peg__fail_nomem(reterr);
-    }
+    if (!status && !(copy_setting(config->admin_addr, &gateway->admin_addr) &&
+                     copy_setting(config->mcp_hosts, &gateway->node.mcp.hosts) &&
+                     copy_setting(config->mcp_authorization_server, &gateway->node.mcp.issuer) &&
+                     copy_setting(config->cors_origin, &gateway->node.http.cors_origins)))
+        status = peg__fail_nomem(reterr);
+    gateway->node.mcp.has_tls = config->tls_cert != NULL;
+    gateway->node.mcp.search_above = config->mcp_search_above;
+    gateway->node.http.has_console = !config->no_console;
     if (!status)
         status = build_gateway(gateway, config, reterr);
     if (status) {
@@ -477,8 +511,10 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
         gw_loop_state_clear(&gateway->states[i]);
     gw_auth_free(node->auth);
     node->loops = net_loops_free(node->loops);
+    gw_tracer_close(&node->tracer);
     bus_local_hub_free(gateway->hub);
     bus_redis_hub_free(gateway->redis);
+    node->homes = calls_homes_free(node->homes);
     gw_metrics_page_free(node->metrics_page);
     gw_metrics_free(node->metrics);
     if (gateway->takes_log && node->log)
@@ -489,7 +525,15 @@ peg_gateway *peg_gateway_free(peg_gateway *gateway)
     peg__free(gateway->states);
     peg__free(node->calls);
     peg__free(node->presences);
+    peg__free(node->known_providers);
     peg__free(node->watches);
+    gw_changes_free(node->changes);
+    peg__free(node->mcp.loops);
+    peg__quota_destroy(&node->mcp.sessions);
+    free(node->mcp.hosts);
+    free(node->mcp.issuer);
+    free(node->http.cors_origins);
+    peg__free(node->members);
     free(gateway->admin_addr);
     if (gateway->stop_fd >= 0)
         close(gateway->stop_fd);
@@ -552,8 +596,10 @@ peg_status peg_gateway_listen(peg_gateway *gateway, const char *addr, peg_error 
         if (!status)
             net_address_format(&address, gateway->address);
     }
-    if (!status)
+    if (!status) {
         atomic_store(&gateway->node.address, gateway->address);
+        gw_node_announce(node);
+    }
     if (!status && gateway->admin_addr && !gateway->admin_server)
         status = listen_admin(gateway, reterr);
     if (!status)
@@ -612,46 +658,12 @@ void peg_gateway_stop(peg_gateway *gateway)
         return;
 }
 
-static void end_unknown(void *user)
-{
-    const struct gw_loop_state *state = (const struct gw_loop_state *)user;
-    struct gw_node *node = state->node;
-
-    if (!node->calls[state->number])
-        return; /* the gateway goes */
-    calls_evict_unknown(node->calls[state->number]);
-    gw_watches_end_unknown(node->watches[state->number], node->auth);
-}
-
-/* The tokens may be read once more meanwhile: then it is asked again. */
-static void end_unknown_soon(struct net_message *message)
-{
-    struct gw_loop_state *state = peg__container_of(message, struct gw_loop_state, eviction);
-
-    atomic_store(&state->is_eviction_sent, false);
-    end_unknown(state);
-}
-
 static bool is_on_a_loop(const struct gw_node *node)
 {
     for (unsigned i = 0; i < node->n_loops; i++)
         if (net_loop_is_here(net_loops_at(node->loops, i)))
             return true;
     return false;
-}
-
-/* A loop, from which a host reloads when something is logged, is in the middle of anything, and
- * does not wait: another one may be about to wait for it. */
-static void evict_unknown(struct gw_loop_state *state, bool waits)
-{
-    struct net_loop *loop = net_loops_at(state->node->loops, state->number);
-
-    if (waits) {
-        gw_on_loop(loop, end_unknown, state);
-    } else if (!atomic_exchange(&state->is_eviction_sent, true)) {
-        state->eviction.fn = end_unknown_soon;
-        net_loop_post(loop, &state->eviction);
-    }
 }
 
 /* Otherwise a provider with a stolen token would get calls for as long as it stays attached. */
@@ -661,7 +673,7 @@ static peg_status reload_tokens(peg_gateway *gateway, peg_error *reterr)
     const peg_status status = gw_auth_reload(node->auth, reterr);
 
     for (unsigned i = 0; !status && i < node->n_loops; i++)
-        evict_unknown(&gateway->states[i], !is_on_a_loop(node));
+        gw_loop_state_evict_unknown(&gateway->states[i], !is_on_a_loop(node));
     return status;
 }
 

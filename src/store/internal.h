@@ -3,7 +3,9 @@
 #define PEG_STORE_INTERNAL_H
 
 #include "base/sqlite/sqlite.h"
+#include "pegboard/clock.h"
 #include "pegboard/store.h"
+#include "store/mongo_driver.h"
 
 /* Checks of every store. PEG_EINVAL (E_STORE): it has no name; PEG_ELIMIT (E_STORE):
  * it is too long. */
@@ -32,5 +34,23 @@ peg_status store_migrate(struct peg__sqlite *db, const char *path,
 
 /* What the databases of this version look like; tests go on from here. */
 extern const struct store_schema store_sqlite_schema;
+
+/*
+ * A store in MongoDB without the module: what is done again when a connection is lost, and how
+ * often. Tests have a driver and a time of their own.
+ */
+
+struct store_mongo_time {
+    const peg_clock *clock;
+    void (*pause)(const peg_clock *clock, int64_t ms);
+};
+
+extern const struct store_mongo_time store_mongo_system_time;
+
+/* The rest as peg_mongo_store_new(); `options` is of this library's size. */
+peg_status store_mongo_new(const struct store_mongo_driver *driver,
+                           const struct store_mongo_time *time,
+                           const peg_mongo_store_options *options, peg_store *ret_store,
+                           peg_error *reterr) PEG_MUST_USE;
 
 #endif

@@ -29,6 +29,7 @@
 struct command {
     struct peg__arena arena; /* all strings */
     struct peg__program program;
+    struct peg__template line; /* n_words is 0: program.argv is the command line */
     size_t max_output;
     int64_t grace_ms;
     bool answers_json;
@@ -235,7 +236,8 @@ static enum peg__output_kind kind_of_output(const struct command *command)
     return command->detects_json ? PEG__OUTPUT_MAYBE : PEG__OUTPUT_TEXT;
 }
 
-static peg_status run_process(peg_call *call, const struct command *command, peg_str input,
+static peg_status run_process(peg_call *call, const struct command *command,
+                              const char *const *argv, peg_str input,
                               struct peg__process_result *ret_result)
 {
     struct peg__process_def def = {.program = command->program,
@@ -245,6 +247,7 @@ static peg_status run_process(peg_call *call, const struct command *command, peg
     struct peg__output_relay relay;
     peg_status status;
 
+    def.program.argv = argv;
     if (!peg__output_relay_begin(&relay, call, kind_of_output(command)))
         return peg__process_run(&def, peg_call_ctx(call), ret_result, NULL);
     def.on_output = peg__output_relay_handle;
@@ -254,20 +257,55 @@ static peg_status run_process(peg_call *call, const struct command *command, peg
     return status;
 }
 
-static void run_command(peg_call *call, const peg_json *args, void *user)
+static void run_line(peg_call *call, const struct command *command, const char *const *argv,
+                     peg_str input)
 {
-    const struct command *command = user;
-    struct peg__buf input = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
     struct peg__process_result result;
 
-    peg__json_write(args, PEG_JSON_COMPACT, &input);
-    peg__buf_putc(&input, '\n'); /* for commands that read lines */
-    if (input.status || run_process(call, command, peg__buf_view(&input), &result)) {
+    if (run_process(call, command, argv, input, &result)) {
         peg__call_out_of_memory(call);
     } else {
         answer_call(call, command, &result);
         peg__buf_free(&result.output);
     }
+}
+
+/* The arguments are words of the command line. */
+static void run_template(peg_call *call, const struct command *command, const peg_json *args)
+{
+    struct peg__arena arena = {0};
+    struct peg__buf problem = PEG__BUF(PEG_LIMIT_FAILURE_BYTES);
+    const char *const *argv;
+
+    switch (peg__template_render(&command->line, args, &arena, &argv, &problem)) {
+    case PEG_OK:
+        run_line(call, command, argv, peg__str(""));
+        break;
+    case PEG_EINVAL:
+        peg__call_fail_because(call, "E_COMMAND_ARGUMENT", &problem);
+        break;
+    default:
+        peg__call_out_of_memory(call);
+    }
+    peg__buf_free(&problem);
+    peg__arena_free(&arena);
+}
+
+static void run_command(peg_call *call, const peg_json *args, void *user)
+{
+    const struct command *command = user;
+    struct peg__buf input = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    if (command->line.n_words) {
+        run_template(call, command, args);
+        return;
+    }
+    peg__json_write(args, PEG_JSON_COMPACT, &input);
+    peg__buf_putc(&input, '\n'); /* for commands that read lines */
+    if (input.status)
+        peg__call_out_of_memory(call);
+    else
+        run_line(call, command, command->program.argv, peg__buf_view(&input));
     peg__buf_free(&input);
 }
 
@@ -392,8 +430,17 @@ static void free_command(void *user)
     peg__free(command);
 }
 
+/* False: out of memory. The words were parsed before. */
+static bool copy_words(struct command *command, const struct peg__words *words)
+{
+    struct peg__word_fault fault;
+
+    return !words ||
+           !peg__template_parse(words->items, words->n, &command->arena, &command->line, &fault);
+}
+
 /* NULL when out of memory. */
-static struct command *copy_command(const peg_command_def *def)
+static struct command *copy_command(const peg_command_def *def, const struct peg__words *words)
 {
     struct command *command = peg__alloc_zero(1, sizeof(*command));
 
@@ -410,7 +457,7 @@ static struct command *copy_command(const peg_command_def *def)
     if (def->directory)
         command->program.directory = peg__arena_copy(&command->arena, peg__str(def->directory));
     if (command->program.argv && command->program.env &&
-        (command->program.directory || !def->directory))
+        (command->program.directory || !def->directory) && copy_words(command, words))
         return command;
     free_command(command);
     return NULL;
@@ -420,9 +467,9 @@ static const struct peg__layout tool_layout = PEG__LAYOUT(peg_tool_def, PEG_TOOL
 static const struct peg__layout command_layout =
     PEG__LAYOUT_AROUND(peg_command_def, tool, &tool_layout, PEG_COMMAND_DEF_INIT);
 
-peg_status peg_command_tool_new(const peg_command_def *def, peg_tool **ret_tool, peg_error *reterr)
+peg_status peg__command_tool_new(const peg_command_def *def, const struct peg__words *words,
+                                 peg_tool **ret_tool, peg_error *reterr)
 {
-    PEG__READ_AS_OR_RETURN(def, &command_layout, reterr);
     peg_tool_def tool;
     peg_status status;
 
@@ -434,11 +481,17 @@ peg_status peg_command_tool_new(const peg_command_def *def, peg_tool **ret_tool,
     tool = def->tool;
     tool.run = run_command;
     tool.user_free = free_command;
-    tool.user = copy_command(def);
+    tool.user = copy_command(def, words);
     if (!tool.user)
         return peg__fail_nomem(reterr);
     status = peg_tool_new(&tool, ret_tool, reterr);
     if (status)
         free_command(tool.user);
     return status;
+}
+
+peg_status peg_command_tool_new(const peg_command_def *def, peg_tool **ret_tool, peg_error *reterr)
+{
+    PEG__READ_AS_OR_RETURN(def, &command_layout, reterr);
+    return peg__command_tool_new(def, NULL, ret_tool, reterr);
 }

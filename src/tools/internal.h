@@ -3,7 +3,8 @@
 #define PEG_TOOLS_INTERNAL_H
 
 /* The parts of command tools and manifests: spawn.c, descendants.c and process.c run a program,
- * command_output.c reports its output, manifest.c reads a file of such tools. */
+ * command_output.c reports its output, manifest.c reads a file of such tools; template.h has
+ * command lines with placeholders. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,75 +14,15 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "core/context/context.h"
+#include "pegboard/command.h"
 #include "pegboard/common.h"
 #include "pegboard/ctx.h"
 #include "pegboard/json.h"
 #include "pegboard/manifest.h"
 #include "pegboard/tool.h"
-
-/*
- * Starts a program apart from the host: a process group of its own, three pipes and no other
- * descriptor, signals as they are by default, exactly the environment that it is given, no shell.
- */
-
-struct peg__program {
-    const char *const *argv; /* NULL-terminated; argv[0] is looked up in the PATH of env */
-    const char *const *env;  /* NULL-terminated */
-    const char *directory;   /* to run in; NULL: the host's */
-    size_t max_memory;       /* bytes of address space; 0: no limit */
-};
-
-/* The host's ends of the pipes do not block. -1: closed. */
-struct peg__child {
-    pid_t pid; /* also of its process group */
-    int in;    /* what is written here is its standard input */
-    int out;
-    int err;
-};
-
-/* 0, or the error of the system: ENOENT and EACCES are about argv[0] or the directory. A name with
- * a slash is a path, from the directory that it runs in; relative entries of PATH do not count. */
-int peg__spawn(const struct peg__program *program, struct peg__child *ret_child);
-
-/* 0 if peg__spawn() would find and may execute the program, else what it would return. */
-int peg__spawn_check(const struct peg__program *program);
-
-/* Closes an end of a pipe, if it is open. */
-void peg__close(int *fd);
-
-/*
- * What a command has started and is not in its process group any more: it called setsid, or was
- * left behind by a parent that ended. A program whose process is its own (`pegboard provide`) may
- * make itself the parent of such orphans, and then they are found, below the command or among the
- * orphans, and ended with it. The library does not do so by itself: orphans of a host that are
- * none of ours would become its children, and it would have to wait for them.
- *
- * An orphan differs from those of other commands by its PEGBOARD_COMMAND_ID, which each command
- * then finds in its environment and hands on. One that has none is this command's if it began after
- * it, and no other command runs.
- */
-
-enum { PEG__COMMAND_ID_TEXT = 64 };
-
-/* A command that runs and its descendants. All of the below do nothing without adoption. */
-struct peg__family {
-    pid_t root;                    /* the command, until it has been waited for; 0: none */
-    char id[PEG__COMMAND_ID_TEXT]; /* "PEGBOARD_COMMAND_ID=..."; "": not adopted */
-    struct peg__family *next;
-};
-
-/* As peg__spawn(). After a success the family is left with peg__family_leave(). */
-int peg__family_spawn(struct peg__family *family, const struct peg__program *program,
-                      struct peg__child *ret_child);
-/* Somebody else has waited for the command, whose pid may be another's by now. */
-void peg__family_lose(struct peg__family *family);
-/* To all of them that can be seen now and have left the group of the command, which gets it as a
- * group. Returns how many are alive. */
-size_t peg__family_signal(const struct peg__family *family, int number);
-/* Until none is alive; gives up after PEG_LIMIT_COMMAND_KILL_ROUNDS. */
-void peg__family_kill(const struct peg__family *family);
-/* After the command has been waited for. Orphans that have ended are waited for now and then. */
-void peg__family_leave(struct peg__family *family);
+#include "tools/spawn.h"
+#include "tools/template.h"
+#include "tools/tools.h"
 
 /*
  * Runs a program to its end: writes its input, reads what it writes, and ends it when the context
@@ -180,13 +121,24 @@ void peg__output_relay_end(struct peg__output_relay *relay);
 
 /* ---- commands ---- */
 
+/* The words of a command line with placeholders; borrowed. */
+struct peg__words {
+    const struct peg__word *items;
+    size_t n;
+};
+
+/* As peg_command_tool_new(). With words, which are well formed, these are its command line, of
+ * which def->argv has the program alone, and it gets no standard input. */
+peg_status peg__command_tool_new(const peg_command_def *def, const struct peg__words *words,
+                                 peg_tool **ret_tool, peg_error *reterr);
+
 /* Would the program of a tool that peg_command_tool_new() made be found, and may it be executed?
  * If not, `out` gets the sentence. */
 bool peg__command_can_start(const peg_tool *tool, struct peg__buf *out);
 
 /*
  * How a manifest is read: manifest.c reads the text, checks it against a schema and makes tools of
- * it, with the values that manifest_values.c takes.
+ * it, with the values that manifest_values.c takes and the commands of manifest_command.c.
  */
 
 /* Owned; all strings lie in the arena. */
@@ -197,6 +149,7 @@ struct peg_manifest {
     const char *version;
     const char **tags;
     peg_registry *registry;
+    struct peg__manifest_mcp *mcp;     /* NULL: none */
     struct peg__manifest_unset *unset; /* in the order of the tools; NULL: none */
     struct peg__manifest_unset **last_unset;
 };
@@ -243,8 +196,26 @@ peg_status peg__manifest_ms(const struct peg__manifest_reader *r, const peg_json
 /* Bytes, at most `most`; 0 if there is none. */
 peg_status peg__manifest_size(const struct peg__manifest_reader *r, const peg_json *tool,
                               const char *name, uint64_t most, size_t *ret_size);
+/* NULL-terminated NAME=value; what a name of the host stands for is looked up now. */
+peg_status peg__manifest_env(const struct peg__manifest_reader *r, const peg_json *tool,
+                             const char ***ret_env);
+/* From the folder of the manifest. */
+peg_status peg__manifest_directory(const struct peg__manifest_reader *r, const peg_json *tool,
+                                   const char **ret_directory);
 /* JSON text in the arena; NULL if there is none. */
 peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const peg_json *tool,
                                      const char *name, const char **ret_text);
+
+/* ---- manifest_command.c ---- */
+
+/* The command line of a tool, NULL-terminated, in the arena. If it has placeholders they fit its
+ * input_schema, *ret_argv is the program and *ret_words all of it; else these stay empty. */
+peg_status peg__manifest_command(const struct peg__manifest_reader *r, const peg_json *tool,
+                                 const char *const **ret_argv, struct peg__words *ret_words);
+
+/* ---- manifest_mcp.c ---- */
+
+/* What `mcp` says, if it is there. */
+peg_status peg__manifest_take_mcp(const struct peg__manifest_reader *r);
 
 #endif

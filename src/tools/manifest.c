@@ -28,7 +28,7 @@
 /* The form of a manifest, as JSON Schema. manifest_values.c checks what numbers and texts mean. */
 
 static const char peg__manifest_schema[] =
-    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"toolset\",\"tools\"],"
+    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"toolset\"],"
     "\"properties\":{"
     "\"toolset\":{\"$ref\":\"#/$defs/name\"},"
     "\"description\":{\"type\":\"string\",\"maxLength\":4096},"
@@ -36,12 +36,35 @@ static const char peg__manifest_schema[] =
     "\"pattern\":\"^v?[0-9]+\\\\.[0-9]+\\\\.[0-9]+(-[A-Za-z0-9.]+)?$\"},"
     "\"tags\":{\"$ref\":\"#/$defs/tags\"},"
     "\"tools\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":10000,"
-    "\"items\":{\"$ref\":\"#/$defs/tool\"}}},"
+    "\"items\":{\"$ref\":\"#/$defs/tool\"}},"
+    "\"mcp\":{\"$ref\":\"#/$defs/mcp\"}},"
     "\"$defs\":{"
     "\"name\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,256}$\"},"
     "\"tags\":{\"type\":\"array\",\"maxItems\":64,"
     "\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256}},"
     "\"amount\":{\"type\":[\"integer\",\"string\"]},"
+    "\"env\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\","
+    "\"pattern\":\"^[A-Za-z_][A-Za-z0-9_]*(=|$)\"}},"
+    "\"globs\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":1000,"
+    "\"items\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":256}},"
+    "\"header\":{\"type\":[\"string\",\"object\"],\"additionalProperties\":false,"
+    "\"maxLength\":8192,\"properties\":{\"env\":{\"type\":\"string\",\"minLength\":1},"
+    "\"file\":{\"type\":\"string\",\"minLength\":1},\"prefix\":{\"type\":\"string\"}}},"
+    "\"mcp\":{\"type\":\"object\",\"additionalProperties\":false,"
+    "\"properties\":{"
+    "\"command\":{\"type\":\"array\",\"minItems\":1,\"maxItems\":4096,"
+    "\"items\":{\"type\":\"string\"}},"
+    "\"env\":{\"$ref\":\"#/$defs/env\"},"
+    "\"directory\":{\"type\":\"string\",\"minLength\":1},"
+    "\"url\":{\"type\":\"string\",\"maxLength\":8192,\"pattern\":\"^https?://[^ ]+$\"},"
+    "\"headers\":{\"type\":\"object\",\"maxProperties\":64,"
+    "\"propertyNames\":{\"pattern\":\"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$\"},"
+    "\"additionalProperties\":{\"$ref\":\"#/$defs/header\"}},"
+    "\"private_addresses\":{\"type\":\"boolean\"},"
+    "\"timeout\":{\"$ref\":\"#/$defs/amount\"},"
+    "\"tools\":{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{"
+    "\"include\":{\"$ref\":\"#/$defs/globs\"},"
+    "\"exclude\":{\"$ref\":\"#/$defs/globs\"}}}}},"
     "\"tool\":{\"type\":\"object\",\"additionalProperties\":false,"
     "\"required\":[\"name\",\"description\",\"command\"],\"properties\":{"
     "\"name\":{\"$ref\":\"#/$defs/name\"},"
@@ -49,17 +72,20 @@ static const char peg__manifest_schema[] =
     "\"input_schema\":{\"type\":\"object\"},"
     "\"output_schema\":{\"type\":[\"object\",\"boolean\"]},"
     "\"command\":{\"type\":[\"array\",\"string\"],\"minLength\":1,\"minItems\":1,\"maxItems\":4096,"
-    "\"items\":{\"type\":\"string\"}},"
+    "\"items\":{\"type\":[\"string\",\"array\"],\"minItems\":1,\"maxItems\":4096,"
+    "\"items\":{\"type\":\"string\"}}},"
     "\"shell\":{\"type\":\"boolean\"},"
     "\"output\":{\"enum\":[\"auto\",\"json\",\"text\"]},"
     "\"timeout\":{\"$ref\":\"#/$defs/amount\"},"
     "\"grace\":{\"$ref\":\"#/$defs/amount\"},"
     "\"max_memory\":{\"$ref\":\"#/$defs/amount\"},"
     "\"max_output\":{\"$ref\":\"#/$defs/amount\"},"
-    "\"env\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\","
-    "\"pattern\":\"^[A-Za-z_][A-Za-z0-9_]*(=|$)\"}},"
+    "\"env\":{\"$ref\":\"#/$defs/env\"},"
     "\"directory\":{\"type\":\"string\",\"minLength\":1},"
     "\"idempotent\":{\"type\":\"boolean\"},"
+    "\"read_only\":{\"type\":\"boolean\"},"
+    "\"destructive\":{\"type\":\"boolean\"},"
+    "\"additive\":{\"type\":\"boolean\"},"
     "\"tags\":{\"$ref\":\"#/$defs/tags\"}}}}}";
 
 /* Unknown keys are reported first: one may be a misspelt key that seems missing. */
@@ -142,115 +168,11 @@ static peg_status check_form(const struct peg__manifest_reader *r)
 
 /* ---- one tool ---- */
 
-static bool note_unset(const struct peg__manifest_reader *r, const peg_json *tool, const char *name)
-{
-    peg_manifest *manifest = r->manifest;
-    struct peg__manifest_unset *unset = peg__arena_alloc_zero(&manifest->arena, sizeof(*unset));
-
-    if (!unset)
-        return false;
-    unset->name = name;
-    unset->tool = peg__arena_copy(&manifest->arena, peg_json_str(peg_json_get(tool, "name")));
-    *manifest->last_unset = unset;
-    manifest->last_unset = &unset->next;
-    return unset->tool;
-}
-
-/* What a name of the host stands for is looked up now. */
-static peg_status take_env(const struct peg__manifest_reader *r, const peg_json *tool,
-                           const char ***ret_env)
-{
-    struct peg__arena *arena = &r->manifest->arena;
-    peg_status status = peg__manifest_list(r, tool, "env", ret_env);
-    size_t n = 0;
-
-    for (size_t i = 0; !status && *ret_env && (*ret_env)[i]; i++) {
-        const char *name = (*ret_env)[i];
-        const char *value;
-        char *entry;
-        size_t size;
-
-        if (strchr(name, '=')) {
-            (*ret_env)[n++] = name;
-            continue;
-        }
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): hosts do not change them while they make tools */
-        value = getenv(name);
-        if (!value) {
-            if (!note_unset(r, tool, name))
-                return peg__fail_nomem(r->reterr);
-            continue;
-        }
-        size = strlen(name) + strlen(value) + 2;
-        entry = peg__arena_alloc(arena, size);
-        if (!entry)
-            return peg__fail_nomem(r->reterr);
-        snprintf(entry, size, "%s=%s", name, value);
-        (*ret_env)[n++] = entry;
-    }
-    if (!status && *ret_env)
-        (*ret_env)[n] = NULL;
-    return status;
-}
-
-static peg_status take_directory(const struct peg__manifest_reader *r, const peg_json *tool,
-                                 const char **ret_directory)
-{
-    const char *directory;
-    peg_status status = peg__manifest_text(r, tool, "directory", &directory);
-    size_t size;
-    char *joined;
-
-    if (status)
-        return status;
-    if (!directory || directory[0] == '/' || !r->folder) {
-        *ret_directory = directory ? directory : r->folder;
-        return PEG_OK;
-    }
-    size = strlen(r->folder) + strlen(directory) + 2;
-    joined = peg__arena_alloc(&r->manifest->arena, size);
-    if (!joined)
-        return peg__fail_nomem(r->reterr);
-    snprintf(joined, size, "%s/%s", r->folder, directory);
-    *ret_directory = joined;
-    return PEG_OK;
-}
-
 static bool is_true_member(const peg_json *tool, const char *name)
 {
     const peg_json *value = peg_json_get(tool, name);
 
     return value && peg_json_is_true(value);
-}
-
-static peg_status take_command(const struct peg__manifest_reader *r, const peg_json *tool,
-                               const char ***ret_argv)
-{
-    const peg_json *command = peg_json_get(tool, "command");
-    const bool wants_shell = is_true_member(tool, "shell");
-    const char *text;
-    peg_status status;
-
-    if (command->kind == PEG_JSON_ARRAY && wants_shell)
-        return peg__manifest_fail_tool(r, "/command",
-                                       "with shell: true the command is one text, not a list");
-    if (command->kind == PEG_JSON_STRING && !wants_shell)
-        return peg__manifest_fail_tool(
-            r, "/command",
-            "the command is a list of words, [program, argument]; a text needs "
-            "shell: true");
-    if (command->kind == PEG_JSON_ARRAY)
-        return peg__manifest_list(r, tool, "command", ret_argv);
-    status = peg__manifest_text(r, tool, "command", &text);
-    if (status)
-        return status;
-    *ret_argv = peg__arena_alloc_zero(&r->manifest->arena, 4 * sizeof(**ret_argv));
-    if (!*ret_argv)
-        return peg__fail_nomem(r->reterr);
-    (*ret_argv)[0] = "/bin/sh";
-    (*ret_argv)[1] = "-c";
-    (*ret_argv)[2] = text;
-    return PEG_OK;
 }
 
 static void take_output(const peg_json *tool, peg_command_def *def)
@@ -277,18 +199,20 @@ static peg_status take_description(const struct peg__manifest_reader *r, const p
         return status;
     def->tool.tags = tags;
     def->tool.idempotent = is_true_member(tool, "idempotent");
+    def->tool.read_only = is_true_member(tool, "read_only");
+    def->tool.destructive = is_true_member(tool, "destructive");
+    def->tool.additive = is_true_member(tool, "additive");
     return PEG_OK;
 }
 
 static peg_status take_run(const struct peg__manifest_reader *r, const peg_json *tool,
                            peg_command_def *def)
 {
-    const char **argv = NULL;
     const char **env = NULL;
     peg_status status;
 
-    if ((status = take_command(r, tool, &argv)) || (status = take_env(r, tool, &env)) ||
-        (status = take_directory(r, tool, &def->directory)) ||
+    if ((status = peg__manifest_env(r, tool, &env)) ||
+        (status = peg__manifest_directory(r, tool, &def->directory)) ||
         (status = peg__manifest_ms(r, tool, "timeout", PEG_LIMIT_TURN_TIMEOUT_MS,
                                    &def->tool.timeout_ms)) ||
         (status =
@@ -299,7 +223,6 @@ static peg_status take_run(const struct peg__manifest_reader *r, const peg_json 
              peg__manifest_size(r, tool, "max_memory", (uint64_t)PEG_LIMIT_COMMAND_MEMORY_MIB << 20,
                                 &def->max_memory)))
         return status;
-    def->argv = argv;
     def->env = env;
     take_output(tool, def);
     return PEG_OK;
@@ -332,15 +255,18 @@ static peg_status place_tool_error(const struct peg__manifest_reader *r, peg_err
 static peg_status add_tool(const struct peg__manifest_reader *r, const peg_json *item)
 {
     peg_command_def def = {PEG_COMMAND_DEF_INIT, .argv = NULL};
+    struct peg__words words = {.n = 0};
     peg_tool *tool = NULL;
     peg_error error;
     peg_status status = take_description(r, item, &def);
 
     if (!status)
+        status = peg__manifest_command(r, item, &def.argv, &words);
+    if (!status)
         status = take_run(r, item, &def);
     if (status)
         return status;
-    if (peg_command_tool_new(&def, &tool, &error))
+    if (peg__command_tool_new(&def, words.n ? &words : NULL, &tool, &error))
         return place_tool_error(r, &error);
     status = peg_registry_register(r->manifest->registry, tool, false, &error);
     peg_tool_unref(tool);
@@ -352,9 +278,16 @@ static peg_status add_tool(const struct peg__manifest_reader *r, const peg_json 
 
 static peg_status add_tools(struct peg__manifest_reader *r)
 {
-    peg_status status = peg_registry_new(NULL, 0, &r->manifest->registry, r->reterr);
     const peg_json *tools = peg_json_get(r->root, "tools");
+    peg_status status;
 
+    if (!tools && !peg_json_get(r->root, "mcp"))
+        return peg__manifest_fail_at(r, peg__str(""),
+                                     "'tools' is missing: a toolset has tools, or an MCP server "
+                                     "that has some (mcp)");
+    status = peg_registry_new(NULL, 0, &r->manifest->registry, r->reterr);
+    if (!status)
+        status = peg__manifest_take_mcp(r);
     if (status)
         return status;
     PEG_JSON_EACH_ITEM (tools, item) {

@@ -3,6 +3,7 @@
 /* What members of a manifest say, and where one says what it cannot mean. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -55,15 +56,21 @@ peg_status peg__manifest_fail_tool(const struct peg__manifest_reader *r, const c
                                  message);
 }
 
-/* At a member of what is read: the toolset or its tool. */
+/* At a member of what is read: the toolset, its MCP server or its tool. */
 static peg_status reject_member(const struct peg__manifest_reader *r, const peg_json *object,
                                 const char *name, const char *message)
 {
+    const peg_json *mcp = peg_json_get(r->root, "mcp");
     char member[64];
+    char pointer[96];
 
     snprintf(member, sizeof(member), "/%s", name);
-    return object == r->root ? peg__manifest_fail_at(r, peg__str(member), message)
-                             : peg__manifest_fail_tool(r, member, message);
+    if (object == r->root)
+        return peg__manifest_fail_at(r, peg__str(member), message);
+    if (object != mcp && object != peg_json_get(mcp, "tools"))
+        return peg__manifest_fail_tool(r, member, message);
+    snprintf(pointer, sizeof(pointer), "/mcp%s%s", object == mcp ? "" : "/tools", member);
+    return peg__manifest_fail_at(r, peg__str(pointer), message);
 }
 
 #define NUL_INSIDE "a text must not contain a NUL: take it out"
@@ -221,4 +228,81 @@ peg_status peg__manifest_schema_text(const struct peg__manifest_reader *r, const
         *ret_text = peg__arena_copy(&r->manifest->arena, peg__buf_view(&out));
     peg__buf_free(&out);
     return *ret_text ? PEG_OK : peg__fail_nomem(r->reterr);
+}
+
+/* ---- where and with what a program runs ---- */
+
+static bool note_unset(const struct peg__manifest_reader *r, const peg_json *tool, const char *name)
+{
+    peg_manifest *manifest = r->manifest;
+    struct peg__manifest_unset *unset = peg__arena_alloc_zero(&manifest->arena, sizeof(*unset));
+
+    if (!unset)
+        return false;
+    unset->name = name;
+    unset->tool =
+        peg__arena_copy(&manifest->arena, peg_json_str_or(peg_json_get(tool, "name"), "mcp"));
+    *manifest->last_unset = unset;
+    manifest->last_unset = &unset->next;
+    return unset->tool;
+}
+
+/* What a name of the host stands for is looked up now. */
+peg_status peg__manifest_env(const struct peg__manifest_reader *r, const peg_json *tool,
+                             const char ***ret_env)
+{
+    struct peg__arena *arena = &r->manifest->arena;
+    peg_status status = peg__manifest_list(r, tool, "env", ret_env);
+    size_t n = 0;
+
+    for (size_t i = 0; !status && *ret_env && (*ret_env)[i]; i++) {
+        const char *name = (*ret_env)[i];
+        const char *value;
+        char *entry;
+        size_t size;
+
+        if (strchr(name, '=')) {
+            (*ret_env)[n++] = name;
+            continue;
+        }
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): hosts do not change them while they make tools */
+        value = getenv(name);
+        if (!value) {
+            if (!note_unset(r, tool, name))
+                return peg__fail_nomem(r->reterr);
+            continue;
+        }
+        size = strlen(name) + strlen(value) + 2;
+        entry = peg__arena_alloc(arena, size);
+        if (!entry)
+            return peg__fail_nomem(r->reterr);
+        snprintf(entry, size, "%s=%s", name, value);
+        (*ret_env)[n++] = entry;
+    }
+    if (!status && *ret_env)
+        (*ret_env)[n] = NULL;
+    return status;
+}
+
+peg_status peg__manifest_directory(const struct peg__manifest_reader *r, const peg_json *tool,
+                                   const char **ret_directory)
+{
+    const char *directory;
+    peg_status status = peg__manifest_text(r, tool, "directory", &directory);
+    size_t size;
+    char *joined;
+
+    if (status)
+        return status;
+    if (!directory || directory[0] == '/' || !r->folder) {
+        *ret_directory = directory ? directory : r->folder;
+        return PEG_OK;
+    }
+    size = strlen(r->folder) + strlen(directory) + 2;
+    joined = peg__arena_alloc(&r->manifest->arena, size);
+    if (!joined)
+        return peg__fail_nomem(r->reterr);
+    snprintf(joined, size, "%s/%s", r->folder, directory);
+    *ret_directory = joined;
+    return PEG_OK;
 }

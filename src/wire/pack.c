@@ -29,8 +29,9 @@ static bool skip_value(peg_str *rest, uint64_t n)
     return true;
 }
 
-/* Takes one field; *ret_bytes is its contents if it holds bytes, and left alone otherwise. */
-static bool take_wire_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
+/* Likewise; *ret_number is the value of a varint, and left alone otherwise. */
+static bool take_wire_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes,
+                            uint64_t *ret_number)
 {
     uint64_t value;
 
@@ -38,7 +39,7 @@ static bool take_wire_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes
         return false;
     switch (*ret_tag & 7) {
     case 0:
-        return take_varint(rest, &value);
+        return take_varint(rest, ret_number);
     case 1:
         return skip_value(rest, 8);
     case 2:
@@ -53,12 +54,34 @@ static bool take_wire_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes
     }
 }
 
+bool wire_next_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes)
+{
+    uint64_t number;
+
+    return take_wire_field(rest, ret_tag, ret_bytes, &number);
+}
+
+uint64_t wire_find_number(peg_str message, unsigned field)
+{
+    const uint64_t wanted = (uint64_t)field << 3;
+    uint64_t found = 0;
+    uint64_t number = 0;
+    uint64_t tag;
+    peg_str bytes;
+
+    while (message.len && take_wire_field(&message, &tag, &bytes, &number)) {
+        if (tag == wanted)
+            found = number;
+    }
+    return found;
+}
+
 bool wire_next_bytes(peg_str *rest, unsigned field, peg_str *ret_bytes)
 {
     const uint64_t wanted = (uint64_t)field << 3 | 2;
     uint64_t tag;
 
-    while (rest->len && take_wire_field(rest, &tag, ret_bytes))
+    while (rest->len && wire_next_field(rest, &tag, ret_bytes))
         if (tag == wanted)
             return true;
     return false;

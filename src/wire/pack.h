@@ -67,6 +67,12 @@ static inline char *wire_put_number(char *at, unsigned field, uint64_t value)
     return wire_put_varint(at, value);
 }
 
+/* Takes the next field, of any kind: its tag, and its contents if it holds bytes; *ret_bytes is
+ * left alone otherwise. False: it cannot be read. */
+bool wire_next_field(peg_str *rest, uint64_t *ret_tag, peg_str *ret_bytes);
+/* The last field with this number that holds a varint; 0: none. */
+uint64_t wire_find_number(peg_str message, unsigned field);
+
 /* The last field with this number that holds bytes, in a message that is well formed or not: what
  * cannot be read ends the search. {NULL, 0}: none. */
 peg_str wire_find_bytes(peg_str message, unsigned field);

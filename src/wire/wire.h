@@ -125,4 +125,15 @@ enum { WIRE_TIME_TEXT = 32 };
 void wire_time_print(int64_t unix_ms, char ret_text[WIRE_TIME_TEXT]);
 void wire_time_print_ms(int64_t unix_ms, char ret_text[WIRE_TIME_TEXT]);
 
+/* ---- mcp_name.c: what a tool is called where MCP clients see several toolsets ---- */
+
+enum { WIRE_MCP_NAME = 65 };
+
+/* Depends on the two alone, and no other two have it. False: there is no SHA-256. */
+bool wire_mcp_name(peg_str toolset, peg_str tool, char ret_name[WIRE_MCP_NAME]);
+/* Does it look like a name that ends with a digest? */
+bool wire_mcp_name_has_digest(peg_str name);
+/* Does the name begin as those of the toolset's tools do? */
+bool wire_mcp_name_may_be_of(peg_str toolset, peg_str name);
+
 #endif

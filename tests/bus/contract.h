@@ -145,6 +145,15 @@ static struct bus_key c_key(unsigned number, char what, uint32_t n)
     return (struct bus_key){.id = c_id(number), .what = what, .n = n};
 }
 
+/* Of a call with an identity. */
+static struct bus_key c_named_key(unsigned number, char what, uint32_t n)
+{
+    struct bus_key key = c_key(number, what, n);
+
+    key.id.len = sizeof(key.id.bytes);
+    return key;
+}
+
 static struct c_asked c_once(unsigned i, struct bus_key key, const char *value)
 {
     struct c_asked asked = {.what = C_ONCE, .key = key, .value = peg__blob_copy(peg__str(value))};

@@ -86,9 +86,9 @@ static void c_forget_here(void *user)
     bus_forget(forgetting->bus, &forgetting->key, 2);
 }
 
-static void c_forget(unsigned i, unsigned number)
+static void c_forget(unsigned i, struct bus_key key)
 {
-    struct c_forgetting forgetting = {c_bus(i), c_key(number, BUS_RESULT, 0)};
+    struct c_forgetting forgetting = {c_bus(i), key};
 
     c_do(i, c_forget_here, &forgetting);
 }
@@ -96,21 +96,36 @@ static void c_forget(unsigned i, unsigned number)
 TEST(forgetting_removes_all_of_one_id)
 {
     c_open();
-    c_once(0, c_key(1, BUS_IDENTITY, 0), "c");
+    c_once(0, c_named_key(1, BUS_IDENTITY, 0), "c");
+    c_once(0, c_named_key(1, BUS_CLAIM, 1), "k1");
+    c_once(0, c_named_key(1, BUS_CLAIM, 2), "k2");
+    c_once(0, c_named_key(1, BUS_RESULT, 0), "t");
+    c_wait_add(0, c_named_key(1, BUS_RESULT, 0));
+    c_once(0, c_named_key(2, BUS_RESULT, 0), "another's");
+    c_forget(0, c_named_key(1, BUS_RESULT, 0));
+    while (c_read(0, c_named_key(1, BUS_RESULT, 0)).has_standing)
+        c_pass();
+
+    CHECK(!c_read(0, c_named_key(1, BUS_IDENTITY, 0)).has_standing);
+    CHECK(!c_read(0, c_named_key(1, BUS_CLAIM, 1)).has_standing);
+    CHECK(!c_read(0, c_named_key(1, BUS_CLAIM, 2)).has_standing);
+    CHECK_INT(c_waiters(0, c_named_key(1, BUS_RESULT, 0)).answer.n_addresses, 0);
+    CHECK_STR(peg__str(c_read(0, c_named_key(2, BUS_RESULT, 0)).current), "another's");
+    c_close();
+}
+
+TEST(forgetting_removes_claims_and_result_of_an_id_that_is_no_identity)
+{
+    c_open();
     c_once(0, c_key(1, BUS_CLAIM, 1), "k1");
     c_once(0, c_key(1, BUS_CLAIM, 2), "k2");
     c_once(0, c_key(1, BUS_RESULT, 0), "t");
-    c_wait_add(0, c_key(1, BUS_RESULT, 0));
-    c_once(0, c_key(2, BUS_RESULT, 0), "another's");
-    c_forget(0, 1);
+    c_forget(0, c_key(1, BUS_RESULT, 0));
     while (c_read(0, c_key(1, BUS_RESULT, 0)).has_standing)
         c_pass();
 
-    CHECK(!c_read(0, c_key(1, BUS_IDENTITY, 0)).has_standing);
     CHECK(!c_read(0, c_key(1, BUS_CLAIM, 1)).has_standing);
     CHECK(!c_read(0, c_key(1, BUS_CLAIM, 2)).has_standing);
-    CHECK_INT(c_waiters(0, c_key(1, BUS_RESULT, 0)).answer.n_addresses, 0);
-    CHECK_STR(peg__str(c_read(0, c_key(2, BUS_RESULT, 0)).current), "another's");
     c_close();
 }
 
@@ -118,7 +133,7 @@ TEST(what_was_forgotten_can_be_written_again)
 {
     c_open();
     c_once(0, c_key(1, BUS_RESULT, 0), "old");
-    c_forget(0, 1);
+    c_forget(0, c_key(1, BUS_RESULT, 0));
     while (c_read(1, c_key(1, BUS_RESULT, 0)).has_standing)
         c_pass();
 

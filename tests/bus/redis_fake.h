@@ -58,6 +58,8 @@ static const struct fk_rule fk_defaults[] = {
     {"SUBSCRIBE", ">3\r\n+subscribe\r\n+x\r\n:1\r\n"},
     {"SET", "_\r\n"},
     {"GET", "_\r\n"},
+    {"GETRANGE", "$0\r\n\r\n"},
+    {"EXISTS", ":0\r\n"},
     {"TIME", "*2\r\n+1700000000\r\n+5\r\n"},
     {"EVAL", "_\r\n"},
     {"EVALSHA", "_\r\n"},

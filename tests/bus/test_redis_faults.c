@@ -462,7 +462,7 @@ static void send_many_large(void *user)
 }
 
 /* Together they are more than Redis lets wait for a subscriber. */
-TEST(many_large_bodies_at_once_do_not_cut_the_connection)
+VOLUME_TEST(many_large_bodies_at_once_do_not_cut_the_connection)
 {
     struct many_large many = {.message = large_message(2 << 20)};
 

@@ -142,7 +142,7 @@ TEST(a_real_redis_refuses_a_wrong_password_and_takes_the_right_one)
 
 static struct c_asked ask_once(unsigned i, unsigned number)
 {
-    struct c_asked asked = {.what = C_ONCE, .key = c_key(number, BUS_RESULT, 0)};
+    struct c_asked asked = {.what = C_ONCE, .key = c_key(number, BUS_CLAIM, 1)};
 
     asked.value = peg__blob_copy(peg__str("value"));
     c_ask(i, &asked);

@@ -505,7 +505,7 @@ TEST(an_observer_hears_what_is_written_once_and_what_is_forgotten)
     open_world(1, NULL, &hooks);
     c_once(0, c_key(1, BUS_RESULT, 0), "x");
     c_once(1, c_key(1, BUS_RESULT, 0), "y");
-    c_forget(0, 1);
+    c_forget(0, c_key(1, BUS_RESULT, 0));
     while (n_forgotten == 0)
         c_pass();
 

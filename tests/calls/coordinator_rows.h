@@ -6,7 +6,7 @@
  * changed in the machine. Include it behind t.h. */
 
 #include "base/limits.h"
-#include "calls/coordinator.h"
+#include "calls/machine/coordinator.h"
 
 /* What a register holds. */
 enum value {
@@ -193,6 +193,9 @@ static const struct row ROWS[] = {
     {"its provider went to another node", IN(SENT, NODE_LOCAL), MESSAGE(NAK, .reason = BUS_UNKNOWN), TO(SENT, "", "unknown")},
     {"that node was asked once more", IN(SENT, NODE_LOCAL, .was_unknown = true), MESSAGE(NAK, .reason = BUS_UNKNOWN),
      TO(WRITING, "disarm, put t provider moved", "why provider moved")},
+    {"it is not there, and the registers were lost since", IN(SENT, .sent_epoch = 7), MESSAGE(NAK, .reason = BUS_UNKNOWN), TO(SENT, "", "unknown")},
+    {"its loop was asked once more", IN(SENT, .sent_epoch = 7, .was_unknown = true), MESSAGE(NAK, .reason = BUS_UNKNOWN),
+     TO(WRITING, "disarm, put t state lost", "why state lost")},
     {"its provider is lost", IN(SENT, .n_rechecks = 20), MESSAGE(LOST), TO(SENT, "arm 1000", "rechecks 0")},
     {"its provider came back elsewhere, and is not lost", IN(SENT, .n_rechecks = 20), MESSAGE(LOST, .from = {3, 1}), TO(SENT, "", "")},
     {"who had the attempt before is lost", IN(SENT, .n_rechecks = 20, .attempt = 2), MESSAGE(LOST), TO(SENT, "", "")},
@@ -234,7 +237,7 @@ static const struct row ROWS[] = {
     {"not claimed", IN(SENT, RECHECK(CLAIM)), ON(ANSWER), TO(SENT, "find", "recheck none")},
     {"its provider is there: sent again", IN(SENT), ON(PROVIDER), TO(SENT, "arm 1000, send call", "sent 2, outstanding 2")},
     {"its provider may not run it any more", IN(SENT), ON(NO_PROVIDER), TO(REVOKING, "disarm, revoke 1", "")},
-    {"not claimed, under other registers", IN(SENT, RECHECK(CLAIM)), ON(ANSWER, .epoch = 2), TO(SENT, "arm 1000", "recheck none")},
+    {"not claimed, under other registers", IN(SENT, RECHECK(CLAIM)), ON(ANSWER, .epoch = 2), TO(SENT, "ask, arm 1000", "recheck none")},
     {"claimed", IN(SENT, RECHECK(CLAIM)), ON(ANSWER, .value = BY_PROVIDER), TO(SENT, "read lease", "recheck lease")},
     {"claimed by one that another node asked", IN(SENT, RECHECK(CLAIM)), ON(ANSWER, .value = BY_ANOTHER),
      TO(SENT, "release, read lease", "recheck lease, incarnation incarnation-2")},
@@ -442,6 +445,12 @@ static const struct row ROWS[] = {
     {"the same, and the call was forgotten", IN(CONFIRMING, .is_owner_lost = true), ON(ANSWER, .written = true), TO(CHOOSING, "coordinate, choose", "may have run, attempt 1, outstanding 1")},
     {"the same, read without a request", IN(CONFIRMING, ORIGIN(ATTACHES), .is_owner_lost = true), ON(ANSWER),
      TO(WRITING, "coordinate, disarm, put t ran late", "ending deadline, why ran late, may have run, attempt 1, outstanding 1")},
+    {"awaited, and the call was forgotten", IN(CONFIRMING, ORIGIN(AWAITS), .walk = 1), ON(ANSWER),
+     TO(CLOSING, "coordinate, disarm, close 2", "why forgotten, attempt 1, outstanding 1")},
+    {"the same, and its registers may have expired", IN(CONFIRMING, ORIGIN(AWAITS), .walk = 1), ON(ANSWER, .now_ms = DEADLINE_MS),
+     TO(WRITING, "coordinate, disarm, put t ran late", "ending deadline, why ran late, may have run, attempt 1, outstanding 1")},
+    {"the same, under other registers", IN(CONFIRMING, ORIGIN(AWAITS), .walk = 1), ON(ANSWER, .epoch = 2),
+     TO(WRITING, "coordinate, disarm, put t state lost", "why state lost, may have run, attempt 1, outstanding 1")},
     {"no room for the identity", IN(CONFIRMING), ON(ANSWER, .status = PEG_ELIMIT), TO(CONFIRMING, "arm 50", "")},
     {"the answer was lost", IN(CONFIRMING), ON(ANSWER, .status = PEG_EIO), TO(CONFIRMING, "arm 50", "")},
     {"asks again", IN(CONFIRMING), ON(TIMER), TO(CONFIRMING, "put c", "")},

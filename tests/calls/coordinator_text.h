@@ -6,7 +6,7 @@
 
 #include <stdarg.h>
 
-#include "calls/coordinator.h"
+#include "calls/machine/coordinator.h"
 
 static const char *reason_name(enum bus_reason reason)
 {
@@ -36,6 +36,7 @@ static const char *why_name(enum calls_why why)
         [CALLS_WHY_WAIT_OVER] = " wait over",
         [CALLS_WHY_COORDINATOR_LOST] = " coordinator lost",
         [CALLS_WHY_NO_PROVIDER] = " no provider",
+        [CALLS_WHY_FORGOTTEN] = " forgotten",
         [CALLS_WHY_TIMEOUT] = " timeout",
         [CALLS_WHY_CANCELED] = " canceled",
         [CALLS_WHY_RAN_LATE] = " ran late",

@@ -6,7 +6,7 @@
 #include "../t.h"
 
 #include "base/limits.h"
-#include "calls/assignment.h"
+#include "calls/machine/assignment.h"
 
 enum { DEADLINE_MS = 60000, UNKNOWN = -1 };
 #define NOW_NS INT64_C(7000000000)
@@ -156,6 +156,10 @@ static const struct row ROWS[] = {
     {"an answer that took a second", IN(CLAIMING), ON(ANSWER, .is_own = true, .asked_ns = NOW_NS - 1000000000), TO(RUNNING, "hand over, pump")},
     {"an answer that took longer", IN(CLAIMING), ON(ANSWER, .is_own = true, .asked_ns = NOW_NS - 1000000001),
      TO(OVER, "send nak late claimed, drop, pump")},
+    {"an answer that took as long as it may with a short lease", IN(CLAIMING),
+     ON(ANSWER, .is_own = true, .asked_ns = NOW_NS - 100, .trust_ns = 100), TO(RUNNING, "hand over, pump")},
+    {"an answer that took longer than it may with a short lease", IN(CLAIMING),
+     ON(ANSWER, .is_own = true, .asked_ns = NOW_NS - 101, .trust_ns = 100), TO(OVER, "send nak late claimed, drop, pump")},
     {"behind its deadline", IN(CLAIMING), ON(ANSWER, .is_own = true, .now_ms = DEADLINE_MS),
      TO(OVER, "send nak late claimed, drop, pump")},
     {"canceled", IN(CLAIMING), ON(CANCEL, .reason = BUS_CANCELED), TO(CLAIMING, "", .reason = BUS_CANCELED)},
@@ -350,6 +354,7 @@ static void step_row(const struct row *row, struct calls_assignment_machine *ret
     ret_machine->deadline_ms = row->before.deadline_ms == UNKNOWN ? 0 : DEADLINE_MS;
     event.now_ns = NOW_NS;
     event.asked_ns = event.asked_ns ? event.asked_ns : NOW_NS;
+    event.trust_ns = event.trust_ns ? event.trust_ns : 1000000000;
     calls_assignment_step(ret_machine, &event, ret_actions);
 }
 

@@ -34,7 +34,7 @@ static struct peg__blob *make_value(enum value value)
     case SAME:
     case NEXT:
     case OTHER_REQUEST:
-        return calls_identity_write(&identity);
+        return calls_identity_write(&identity, NULL);
     case OTHER_VERSION:
         return peg__blob_copy(peg__str("v9"));
     case OUTCOME:
@@ -65,7 +65,7 @@ static void complete_sent(struct calls_machine *m)
     m->attempt = m->attempt == NO_ATTEMPT ? 0 : m->attempt;
     set_incarnation(m->incarnation, m->attempt);
     m->address = PROVIDER;
-    m->sent_epoch = 1;
+    m->sent_epoch = m->sent_epoch ? m->sent_epoch : 1;
     m->n_sent = m->n_sent ? m->n_sent : m->attempt != 0;
     m->n_outstanding = m->n_outstanding ? m->n_outstanding : m->n_sent;
 }

@@ -9,6 +9,8 @@
 
 struct node {
     struct bus_local_hub *hub;
+    struct calls_homes *homes;
+    struct calls_home *held; /* by the test, as by a caller that has asked the second loop */
     struct world loops[2];
     struct player player; /* attached to the first */
 };
@@ -22,48 +24,64 @@ static void settle_all(struct node *node)
     }
 }
 
-static void node_open(struct node *node, int64_t reattach_ms)
+static const char KEY[] = "key";
+
+static struct bus_id id_of_key(struct node *node)
 {
-    const struct calls_options options = {.n_loops = 2, .reattach_ms = reattach_ms};
+    const struct calls_request request = {
+        .toolset = peg_cstr("sums"), .principal = peg_cstr("local"), .key = peg_cstr(KEY)};
+    struct bus_id id;
+
+    CHECK(calls_request_id(node->loops[0].calls, &request, &id));
+    return id;
+}
+
+/* No loop was asked yet. */
+static void node_open_fresh(struct node *node, int64_t reattach_ms)
+{
+    struct calls_options options = {.reattach_ms = reattach_ms};
     struct gw_toolset *toolset = make_toolset();
 
     *node = (struct node){0};
     CHECK(bus_local_hub_new(7, &node->hub, NULL) == PEG_OK);
+    node->homes = calls_homes_new();
+    options.homes = node->homes;
+    CHECK(node->homes);
     world_open_loop(&node->loops[0], node->hub, 0, gw_toolset_ref(toolset), &options);
     world_open_loop(&node->loops[1], node->hub, 1, toolset, &options);
     attach(&node->loops[0], &node->player, "incarnation-1", 4);
     settle_all(node);
 }
 
+/* The second loop is the home. */
+static void node_open(struct node *node, int64_t reattach_ms)
+{
+    struct bus_id id;
+
+    node_open_fresh(node, reattach_ms);
+    id = id_of_key(node);
+    node->held = calls_homes_hold(node->homes, &id, 1);
+}
+
+/* The loops are closed. Nothing holds a home any more. */
+static void close_hub(struct node *node)
+{
+    bus_local_hub_free(node->hub);
+    calls_home_release(node->held);
+    calls_homes_free(node->homes);
+}
+
 static void node_close(struct node *node)
 {
     world_close_loop(&node->loops[0]);
     world_close_loop(&node->loops[1]);
-    bus_local_hub_free(node->hub);
+    close_hub(node);
 }
 
-/* A call lives on the loop that its id chooses: a key for which that is the second. */
-static const char *find_key(struct node *node)
-{
-    static char key[16];
-
-    for (unsigned i = 0;; i++) {
-        struct calls_request request = {.toolset = peg_cstr("sums"),
-                                        .principal = peg_cstr("local")};
-        struct bus_id id;
-
-        snprintf(key, sizeof(key), "key-%u", i);
-        request.key = peg_cstr(key);
-        CHECK(calls_request_id(node->loops[0].calls, &request, &id));
-        if (id.bytes[0] % 2)
-            return key;
-    }
-}
-
-/* Of the second loop, asked for at `loop`; the posts to the other one are still under way. */
+/* At `loop`; the posts to the other one are still under way. */
 static void ask(struct node *node, unsigned loop, struct caller *caller)
 {
-    call_as(&node->loops[loop], caller, "add", find_key(node), 0);
+    call_as(&node->loops[loop], caller, "add", KEY, 0);
 }
 
 static void ask_and_settle(struct node *node, unsigned loop, struct caller *caller)
@@ -211,6 +229,70 @@ TEST(a_call_goes_on_without_a_caller_that_detached)
     node_close(&node);
 }
 
+/* ---- the home ---- */
+
+TEST(a_call_lives_on_the_loop_that_was_asked_first)
+{
+    for (unsigned first = 0; first < 2; first++) {
+        struct node node;
+        struct caller callers[2];
+
+        node_open_fresh(&node, 0);
+        ask(&node, first, &callers[first]);
+        ask(&node, !first, &callers[!first]);
+        CHECK(!callers[first].caller.relay && callers[!first].caller.relay);
+        settle_all(&node);
+        CHECK_INT(node.player.n_handed, 1);
+        CHECK_INT(node.player.handed[0].route.loop, first);
+        CHECK(!callers[first].is_follower && callers[!first].is_follower);
+        CHECK(!calls_find(node.loops[!first].calls, &callers[first].caller.id));
+        finish(&node, "5");
+        CHECK_STR(peg_cstr(callers[0].result), "5");
+        CHECK_STR(peg_cstr(callers[1].result), "5");
+        node_close(&node);
+    }
+}
+
+TEST(a_call_that_is_over_has_no_home)
+{
+    struct node node;
+    struct caller first;
+    struct caller second;
+
+    node_open_fresh(&node, 0);
+    ask_and_settle(&node, 1, &first);
+    finish(&node, "5");
+    CHECK_INT(first.n_ends, 1);
+    ask(&node, 0, &second);
+    CHECK(!second.caller.relay);
+    settle_all(&node);
+    CHECK_STR(peg_cstr(second.result), "5");
+    CHECK_INT(node.player.n_handed, 1);
+    node_close(&node);
+}
+
+/* Else the next request would find no home, and the node have two calls of one identity. */
+TEST(a_request_that_is_on_its_way_keeps_the_home)
+{
+    struct node node;
+    struct caller on_its_way;
+    struct caller next;
+
+    node_open(&node, 0);
+    ask(&node, 0, &on_its_way);
+    node.held = calls_home_release(node.held); /* what the second loop had is over */
+    ask(&node, 0, &next);
+    CHECK(on_its_way.caller.relay && next.caller.relay);
+    settle_all(&node);
+    CHECK_INT(node.player.n_handed, 1);
+    CHECK_INT(node.player.handed[0].route.loop, 1);
+    CHECK(!calls_find(node.loops[0].calls, &next.caller.id));
+    finish(&node, "5");
+    CHECK_STR(peg_cstr(on_its_way.result), "5");
+    CHECK_STR(peg_cstr(next.result), "5");
+    node_close(&node);
+}
+
 /* ---- several callers ---- */
 
 TEST(callers_of_one_identity_on_both_loops_start_it_once)
@@ -261,7 +343,7 @@ TEST(another_payload_under_the_same_identity_is_rejected_across_loops)
 
     node_open(&node, 0);
     ask_and_settle(&node, 1, &first);
-    call_as(&node.loops[0], &second, "peek", find_key(&node), 0);
+    call_as(&node.loops[0], &second, "peek", KEY, 0);
     settle_all(&node);
     CHECK_INT(second.n_ends, 1);
     CHECK_INT(second.error, CALLS_VALIDATION);
@@ -349,7 +431,7 @@ static void close_second(struct node *node)
 static void close_rest(struct node *node)
 {
     world_close_loop(&node->loops[0]);
-    bus_local_hub_free(node->hub);
+    close_hub(node);
 }
 
 TEST(a_caller_learns_that_the_loop_of_its_call_ends)
@@ -415,22 +497,20 @@ TEST(a_call_survives_that_the_loop_of_its_caller_ends)
     CHECK_INT(asked.n_ends + waits.n_ends, 0);
     CHECK(!asked.caller.relay && !waits.caller.relay);
     world_close_loop(&node.loops[1]);
-    bus_local_hub_free(node.hub);
+    close_hub(&node);
 }
 
 /* ---- memory ---- */
 
 /* The nth allocation fails while the caller asks and gets the end. */
-static bool ended_without_memory(unsigned nth)
+static bool ended_without_memory(void (*open)(struct node *node, int64_t reattach_ms), unsigned nth)
 {
     struct node node;
     struct caller caller;
-    const char *key;
 
-    node_open(&node, 0);
-    key = find_key(&node);
+    open(&node, 0);
     peg__mem_fail_at(nth);
-    call_as(&node.loops[0], &caller, "add", key, 0);
+    ask(&node, 0, &caller);
     settle_all(&node);
     peg__mem_fail_at(0);
     if (!caller.n_ends)
@@ -449,6 +529,15 @@ TEST(a_relay_without_memory_is_overloaded)
     unsigned n_refused = 0;
 
     for (unsigned nth = 1; nth <= 12; nth++)
-        n_refused += ended_without_memory(nth);
+        n_refused += ended_without_memory(node_open, nth);
     CHECK(n_refused >= 2); /* the relay, and what it keeps of the request */
+}
+
+TEST(a_call_without_memory_for_its_home_is_overloaded)
+{
+    unsigned n_refused = 0;
+
+    for (unsigned nth = 1; nth <= 6; nth++)
+        n_refused += ended_without_memory(node_open_fresh, nth);
+    CHECK(n_refused >= 4); /* the home, the table that it is in, the call, and what it keeps */
 }

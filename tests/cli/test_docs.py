@@ -6,7 +6,7 @@ reads stands in a file of examples/, all of which are compiled with pkg-config a
 C in docs/modules/ stands in a file that a test compiles and runs; the limits that
 docs/modules/net.md and docs/modules/grpc.md list are those of the sources, all of them (tools/check-errors does it for errors); so are the limits and the
 names of errors in docs/reference/gateway.md, and the options of `pegboard serve` there. Code in docs/providers.md stands in
-examples/, where tests/gateway/stock/ runs it.
+examples/ or clients/, where tests/gateway/stock/ runs it; tests/clients/ runs the programs of docs/python.md and docs/node.md.
 
     test_docs.py PEGBOARD BUILD_DIRECTORY SANITIZE COMPILER...
 
@@ -42,6 +42,7 @@ from replay_server import ReplayServer  # noqa: E402
 from terminal import Terminal
 
 BUILD, SANITIZE = sys.argv[2:4]
+HAS_REDIS = bool(shutil.which("redis-server"))
 # By their paths, as in `ccache cc`: shims of the same names will come first, and would find themselves.
 COMPILER = [shutil.which(word) or word for word in sys.argv[4:]]
 DOCUMENTS = [path for path in (
@@ -53,7 +54,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 MODEL = "http://127.0.0.1:11434/v1"
 MARK = "-- end of command --"
 # What asks a gateway, and what the others find running.
-ASKS = re.compile(r"\bpegboard (list|get|search|call|status|unregister)\b|\bcurl\b")
+ASKS = re.compile(r"\bpegboard (list|get|search|call|status|unregister)\b|\bpegboard mcp$|\bcurl\b", re.M)
 RUNNING = ("pegboard serve", "pegboard provide examples/demo/tools.yaml")
 # behind COMMAND: starts it, waits until it is ready, and prints what it has said on standard output.
 PRELUDE = r"""
@@ -76,7 +77,9 @@ trap '[ -z "$pids" ] || kill -9 $pids' EXIT
 CURL = """#!/usr/bin/env python3
 import os, sys, urllib.request
 url = sys.argv[-1].replace("127.0.0.1:9090", os.environ["PEGBOARD_REGISTRY"])
-sys.stdout.write(urllib.request.urlopen(url, timeout=60).read().decode())
+data = sys.argv[sys.argv.index("-d") + 1].encode() if "-d" in sys.argv else None
+request = urllib.request.Request(url, data, {"Content-Type": "application/json"} if data else {})
+print(urllib.request.urlopen(request, timeout=60).read().decode().removesuffix(chr(10)))
 """
 
 
@@ -126,7 +129,7 @@ def stand_in(text):
         words = words[1:]
     if words[:1] == ["make"]:  # the target exists
         return shlex.join(["make", "--no-print-directory", "-n", "-C", ROOT, *words[1:]]) + " >/dev/null"
-    if words[:2] == ["git", "clone"] or words[:1] in (["cd"], ["meson"], ["systemctl"], ["journalctl"]):
+    if words[:2] == ["git", "clone"] or words[:1] in (["cd"], ["meson"], ["systemctl"], ["journalctl"], ["docker"]):
         return None
     if words and words[0].startswith("build/"):
         return shlex.join(["test", "-x", os.path.join(BUILD, words[0][len("build/"):])])
@@ -410,27 +413,28 @@ def code_in_the_pages_of_modules_stands_in_the_files_that_they_name(w):
 
 
 @scenario
-def code_in_the_page_of_providers_stands_in_the_examples_that_it_names(w):
+def code_in_the_page_of_providers_stands_in_the_files_that_it_names(w):
     path = os.path.join(ROOT, "docs", "providers.md")
     lines = read(path).splitlines()
     n = 0
     for line, block in (found for language in ("c", "js", "python", "yaml") for found in blocks(path, language)):
         place = f"{os.path.relpath(path, ROOT)}:{line}:"
         above = next((text for text in reversed(lines[:line - 2]) if text.strip()), "")
-        source = re.search(r"`(examples/[\w/]+\.\w+)`:$", above)
-        check(source, place, "the line above should end with `examples/...`: but is", above)
+        source = re.search(r"`((?:examples|clients)/[\w/]+\.\w+)`:$", above)
+        check(source, place, "the line above should end with `examples/...` or `clients/...`: but is", above)
         check("\n" + block in "\n" + read(os.path.join(ROOT, source[1])), place, f"this is not in {source[1]}:\n{block}")
         n += 1
     check(n >= 10, "only", n, "blocks of code")
 
 
 UNITS = {"": 1, " KiB": 1 << 10, " MiB": 1 << 20, " ms": 1}
-# Page -> the limits of src/base/limits.h that belong there.
+# Page -> the limits of src/base/limits.h and limits/ that belong there.
 LIMITS = {"modules/net.md": ("NET_", "TLS_"), "modules/grpc.md": ("GRPC_",), "reference/gateway.md": ("GATEWAY_", "BUS_", "QUOTA_")}
 
 
 def limits_of_the_source():
-    text = "".join(read(path) for path in glob.glob(os.path.join(ROOT, "src", "base", "limits*.h")))
+    base = os.path.join(ROOT, "src", "base")
+    text = "".join(read(path) for path in [os.path.join(base, "limits.h"), *glob.glob(os.path.join(base, "limits", "*.h"))])
     found = re.findall(r"^    PEG_LIMIT_(\w+) = ([\d *<]+),", text, re.M)
     return {name: eval(value) for name, value in found}  # numbers, shifts and products
 
@@ -540,7 +544,7 @@ def the_demo_waits_for_a_person_between_its_acts(w):
     while demo.shows_either(b"Ctrl-C ends the demo -- ", b"city=Rome\r\n", after=at):
         at, n_acts = len(demo.seen), n_acts + 1
         demo.types(b"\r")
-    check(demo.ends() == 0 and n_acts == 8, n_acts, demo.seen)
+    check(demo.ends() == 0 and n_acts == (9 if HAS_REDIS else 8), n_acts, demo.seen)
 
 
 @scenario
@@ -559,6 +563,8 @@ def the_demo_shows_what_it_promises(w):
                  '"attached":true', "measuring\n\"17 bytes for local\"\n", "(service_unavailable)\n(exit status 5)",
                  "pegboard call handy forecast city=Rome\n"):
         check(part in done.stdout, f"expected {part!r} in\n{done.stdout}")
+    last = "It ran once; nothing was lost.\n$ pegboard call handy forecast" if HAS_REDIS else "(redis-server)"
+    check(last in done.stdout, done.stdout)
 
 
 if __name__ == "__main__":

@@ -76,8 +76,11 @@ def a_gateway_that_cannot_start_says_why_and_exits_with_2(w):
     w.pegboard("serve", "--addr", "127.0.0.1:0", env={"REDIS_URL": "unix://" + w.path("no.sock")}).exits(2).complains(
         "there is no connection to Redis: check its address and that it runs", "E_REDIS_CONNECT")
     w.pegboard("serve", *data, env={"REDIS_PASSWORD": "x"}).exits(2).complains("redis_password: it needs redis")
-    w.pegboard("serve", *data, env={"MONGO_URL": "mongodb://localhost"}).exits(2) \
-        .complains("MONGO_URL is set", "--store sqlite")
+    w.pegboard("serve", *data, env={"MONGO_URL": "mongodb://127.0.0.1:1"}).exits(2).complains("MongoDB", "E_STORE")
+    w.pegboard("serve", *data, "--store", "mongo").exits(2).complains("--store mongo needs the URL", "MONGO_URL")
+    w.pegboard("serve", *data, "--store", "memory", "--mongo", "mongodb://127.0.0.1:1").exits(2) \
+        .complains("are for --store mongo")
+    w.pegboard("serve", *data, "--mongo-database", "x").exits(2).complains("are for --store mongo")
     w.pegboard("serve", "--store", "memory", "--addr", ":0", env={"MONGO_URL": "x"}).exits(2) \
         .complains("E_LISTEN_INSECURE", "--insecure")
     w.pegboard("serve", *data, "--token-file", w.path("missing")).exits(2).complains("missing")

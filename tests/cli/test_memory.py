@@ -11,13 +11,13 @@ VALGRIND = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite,indirect,possible"]
 
 
-def under_valgrind(w, status, *arguments):
+def under_valgrind(w, status, *arguments, stdin=""):
     if not shutil.which("valgrind"):
         raise Skip("valgrind is not installed")
     with open(w.executable, "rb") as file:
         if b"__asan_init" in file.read():
             raise Skip("the address sanitizer does not go with valgrind")
-    done = subprocess.run([*VALGRIND, w.executable, *arguments], cwd=w.directory, check=False,
+    done = subprocess.run([*VALGRIND, w.executable, *arguments], cwd=w.directory, check=False, input=stdin,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
     check(done.returncode == status, arguments, "exit status", done.returncode, done.stderr)
 
@@ -63,6 +63,15 @@ def turns_are_clean(w):
         under_valgrind(w, 1, "turn", "validate", option, "turn.yaml", "broken.json")
     under_valgrind(w, 0, "turn", "convert", "-o", "out.json", "turn.yaml")
     under_valgrind(w, 2, "turn", "convert", "-o", "none/out.json", "turn.yaml")
+
+
+@scenario
+def a_chat_is_clean(w):
+    w.write("tools.yaml", "toolset: t\ntools:\n  - {name: say, description: Says, command: [echo, hello]}\n")
+    w.write("script.yaml", "- calls: [{name: say}, {name: none}]\n- {text: Hello., stream: 2}\n")
+    under_valgrind(w, 1, "chat", "--yes", "--system", "Be kind", "--script", "script.yaml", "tools.yaml",
+                   stdin="Hi\n/tools\n/save chat.yaml\n/nothing\nMore")
+    under_valgrind(w, 2, "chat", "--script", "script.yaml", "--resume", "chat.yaml", "none.yaml")
 
 
 @scenario

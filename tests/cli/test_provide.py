@@ -416,7 +416,7 @@ def a_manifest_is_read_again_at_sighup(w):
     prepare(w)
     with processes() as start:
         serve(start, w)
-        provider = provide(start, w)
+        provider = provide(start, w, "--no-watch")
         caller = begin_hold(w)
 
         w.write("tools.yaml", OTHER)
@@ -438,11 +438,54 @@ def a_manifest_is_read_again_at_sighup(w):
 
 
 @scenario
+def several_manifests_are_toolsets_of_one_process(w):
+    prepare(w)
+    w.write("second.yaml", OTHER.replace("toolset: local", "toolset: second"))
+    w.pegboard("provide", "--check", "tools.yaml", "second.yaml").exits(0).mentions("toolset local", "toolset second")
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w, "second.yaml")
+        provider.awaits("event=attached")  # the other one
+        call(w, "echo", "text=x").exits(0)
+        w.pegboard("call", "--registry", f"unix:{w.path('s')}", "second", "echo", "text=x").exits(0)
+
+        with open(w.path("second.tmp"), "w", encoding="utf-8") as file:  # as an editor saves
+            file.write(OTHER.replace("toolset: local", "toolset: second").replace("name: more", "name: less"))
+        os.rename(w.path("second.tmp"), w.path("second.yaml"))
+        check("toolset=second" in (line := provider.awaits("event=reloaded")), line)
+        while w.pegboard("call", "--registry", f"unix:{w.path('s')}", "second", "less").status:
+            provider.awaits("event=offered")  # until the gateway has heard of it
+        provider.signal(signal.SIGTERM)
+        provider.ends(0)
+        check(sum("event=reloaded" in line for line in provider.lines) == 1, *provider.lines)
+
+
+@scenario
+def two_manifests_of_one_toolset_are_refused_with_both_places(w):
+    prepare(w)
+    w.write("second.yaml", "# the same\n" + MANIFEST)
+    w.pegboard("provide", "--check", "tools.yaml", "second.yaml").exits(2).complains(
+        "second.yaml:2:10: the toolset 'local' is also at tools.yaml:1:10: rename one of them (E_MANIFEST)")
+
+
+@scenario
+def a_toolset_that_the_gateway_takes_away_ends_the_others(w):
+    prepare(w)
+    w.write("second.yaml", OTHER.replace("toolset: local", "toolset: second"))
+    with processes() as start:
+        serve(start, w)
+        provider = provide(start, w, "second.yaml")
+        provider.awaits("event=attached")
+        w.pegboard("unregister", "--registry", f"unix:{w.path('s')}", "second").exits(0)
+        provider.ends(3)
+
+
+@scenario
 def a_manifest_that_cannot_be_used_at_sighup_leaves_the_one_before(w):
     prepare(w)
     with processes() as start:
         serve(start, w)
-        provider = provide(start, w)
+        provider = provide(start, w, "--no-watch")
         for text, words in (("toolset: local\ntools: 7\n", "tools.yaml:2:8"),
                             (OTHER.replace("toolset: local", "toolset: foreign"), "foreign")):
             w.write("tools.yaml", text)

@@ -19,7 +19,7 @@ def read(*path):
         return file.read()
 
 
-COMMANDS = ("call", "definitions", "get", "list", "mcp", "provide", "search", "serve", "status", "token new",
+COMMANDS = ("call", "chat", "definitions", "generate", "get", "list", "mcp", "mcp config", "provide", "search", "serve", "status", "token new",
             "token list", "token revoke", "turn show", "turn convert", "turn validate", "unregister", "validate", "watch")
 
 
@@ -77,7 +77,7 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["serve", "x"], "unexpected argument 'x'"),
         (["serve", "--ping-interval", "10"], "--ping-interval is '10', but should be a time"),
         (["serve", "--drain-time", "-1s"], "--drain-time is '-1s', but should be a time"),
-        (["serve", "--store", "paper"], "--store is 'paper', but should be sqlite or memory"),
+        (["serve", "--store", "paper"], "--store is 'paper', but should be sqlite, mongo or memory"),
         (["serve", "--threads", "0"], "--threads is '0', but should be a number"),
         (["serve", "--log-level", "loud"], "--log-level is 'loud', but should be info"),
         (["serve", "--tls-cert", "c.pem"], "--tls-cert and --tls-key are needed together"),
@@ -94,8 +94,10 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
         (["serve", "--ping-interval", "2h"], "--ping-interval is '2h', but should be at most 1h"),
         (["serve", "--ping-interval", "10"], "--ping-interval is '10', but should be a time such"),
         (["list", "x"], "unexpected argument 'x'"),
-        (["provide"], "one file is needed"),
-        (["provide", "a", "b"], "unexpected argument 'b'"),
+        (["provide"], "a file is needed"),
+        (["provide", *(["a"] * 64), "b"], "unexpected argument 'b'"),
+        (["mcp", "config"], "a client is needed"),
+        (["mcp", "config", "emacs", "a"], "there is no client 'emacs'"),
         (["provide", "--concurrency", "0", "a"], "--concurrency is '0', but should be a number"),
         (["provide", "--drain-time", "2h", "a"], "--drain-time is '2h', but should be a time"),
         (["list", "--registry", ""], "--registry is '', but should be HOST[:PORT], :PORT on this"),
@@ -115,6 +117,9 @@ def wrong_use_is_one_sentence_with_a_hint_and_exit_status_2(w):
          "--timeout is '48h', but should be at least 1ms and at most 24h"),
         (["call", "a", "b", "--meta", "x"], "--meta is 'x', but should be KEY=VALUE"),
         (["call", "a", "b", "--idempotency-key", ""], "--idempotency-key is '', but should be a"),
+        (["chat"], "--model is needed, or a --script in its place"),
+        (["chat", "--model", "m", "--script", "s"], "--model and --script are one or the other"),
+        (["chat", "--vendor", "neutral"], "--vendor is 'neutral', but should be openai-chat"),
         (["watch", "x"], "unexpected argument 'x'"),
         (["status", "x"], "unexpected argument 'x'"),
         (["status", "--interval", "1us"], "--interval is '1us', but should be a time"),
@@ -210,8 +215,9 @@ def bash_completes_commands_options_and_values(w):
     check(complete("pegboard", "turn", "convert", "--to", "y") == ["yaml"], "a value of a part")
     check(complete("pegboard", "turn", "show", "sch") == ["schema.json"], "a file of a part")
     check(complete("pegboard", "help", "t") == ["token", "turn"], "a command to explain")
-    check(complete("pegboard", "serve", "--store", "m") == ["memory"], "a kind of store")
+    check(complete("pegboard", "serve", "--store", "me") == ["memory"], "a kind of store")
     check(complete("pegboard", "token", "new", "--tok") == ["--token-file"], "an option of a part")
+    check(complete("pegboard", "mcp", "config", "cu") == ["cursor"], "a client")
 
 
 @scenario
@@ -229,6 +235,7 @@ def zsh_completes_commands_options_and_values(w):
     check(complete("pegboard turn convert --to=y") == ["yaml"], "a value of a part")
     check(complete("pegboard help t") == ["token", "turn"], "a command to explain")
     check(complete("pegboard token new --tok") == ["--token-file"], "an option of a part")
+    check(complete("pegboard mcp config cu") == ["cursor"], "a client")
     check(complete("pegboard frobnicate --") == [], "a command that there is not")
 
 

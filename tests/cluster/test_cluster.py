@@ -7,6 +7,7 @@ one node is so at all of them, and any of them may die.
 """
 
 import contextlib
+import json
 import os
 import queue
 import re
@@ -22,6 +23,9 @@ sys.path[:0] = [os.path.join(TESTS, "gateway", "promises"), TESTS]
 sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
+import tasking  # noqa: E402
+from asking import (CAN_FORM, REQUESTS, RESPONSES, Post, Session, Stream, answered, ask, finish,  # noqa: E402
+                    input_required, reply)
 from ports import free_port  # noqa: E402
 from world import (BRIEF, PEGBOARD, WAIT_S, Caller, Failed, Gateway, Provider, await_true, failure,  # noqa: E402
                    fails_as, outcome, v1)
@@ -95,6 +99,31 @@ def test_what_is_registered_at_one_node_is_healthy_at_all():
         names = [[item.name for item in caller.ask("ListToolsets", v1("ListToolsetsRequest")).toolsets]
                  for caller in callers]
         assert names == [["sums"]] * 3, names
+
+
+def test_a_provider_is_welcomed_when_its_node_knows_of_it():
+    """Goal: its entry is on Redis, and read by every loop of its node, before it is welcomed."""
+    with cluster(1) as (redis, nodes, callers), Caller(nodes[0]) as other:
+        Provider(nodes[0], "sums").ready().cut()
+        await_true(lambda: not is_healthy(callers[0], "sums"), "it has gone")
+        assert redis.command("client", "pause", "400", "write") == "OK"
+        with Provider(nodes[0], "sums", registers=False) as provider:
+            provider.ready()
+            futures = [caller.start_call("sums") for caller in (*callers, other)]
+            for _ in futures:
+                provider.answer(provider.next_call(), b"1")
+            assert [outcome(future).result for future in futures] == [b"1", b"1"]
+
+
+def test_a_provider_is_welcomed_also_if_redis_does_not_answer():
+    with cluster(1) as (redis, nodes, callers):
+        Provider(nodes[0], "sums").ready().cut()
+        await_true(lambda: not is_healthy(callers[0], "sums"), "it has gone")
+        assert redis.command("client", "pause", str(3 * WAIT_S * 1000), "write") == "OK"
+        with Provider(nodes[0], "sums", registers=False) as provider:
+            provider.ready()
+            redis.command("client", "unpause")
+            await_health(nodes)
 
 
 def test_a_call_is_begun_at_one_node_and_run_at_another():
@@ -181,6 +210,114 @@ def test_a_call_whose_coordinator_was_killed_is_answered_at_another_node():
         assert provider.has_no_call()
 
 
+# ---- questions of running calls -------------------------------------------------------------
+
+def test_a_question_is_asked_and_answered_at_any_node():
+    with cluster(3) as (_, nodes, callers), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        stream = Stream(callers[1], idempotency_key="once")
+        call = provider.next_call()
+        ask(provider, call)
+        assert stream.question().number == 1
+        assert Stream(callers[2], idempotency_key="once").question().number == 1
+        awaited = callers[0].ask("AwaitTool", v1("AwaitToolRequest", call_id=call.call_id, can_be_asked=True))
+        assert awaited.question.number == 1
+        reply(callers[2], call.call_id)
+        answered(provider)
+        for caller in callers:
+            with fails_as("conflict"):
+                reply(caller, call.call_id, responses={"another": 1})
+        finish(provider, call, stream)
+
+
+def test_the_retry_of_an_mcp_client_finds_its_call_at_any_node():
+    with cluster(3) as (_, nodes, _), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        first = Post(nodes[1], CAN_FORM)
+        call = provider.next_call()
+        ask(provider, call)
+        state = input_required(first.answer())["requestState"]
+        nodes[1].process.kill()
+        second = Post(nodes[2], CAN_FORM, requestState=state, inputResponses=RESPONSES)
+        assert answered(provider).number == 1
+        provider.answer(call, b"5")
+        assert second.answer()[1]["result"]["content"][0]["text"] == "5"
+
+
+def waiters(node, call):
+    with Caller(node) as caller:
+        return caller.ask("DescribeCall", v1("DescribeCallRequest", call_id=call.call_id)).waiters
+
+
+def test_the_retry_of_an_mcp_client_cancels_its_call_at_any_node():
+    with cluster(3) as (_, nodes, _), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        first = Post(nodes[1], CAN_FORM)
+        call = provider.next_call()
+        ask(provider, call)
+        retry = {"requestState": input_required(first.answer())["requestState"], "inputResponses": RESPONSES}
+        connection = tasking.begin(nodes[2], "tools/call", {"name": "add", "arguments": {"n": 1}, **retry}, CAN_FORM)
+        assert answered(provider).number == 1
+        await_true(lambda: waiters(nodes[2], call) > 0, "the retry waits for the call")
+        connection.close()
+        assert provider.cancels.get(timeout=WAIT_S).call_id == call.call_id
+
+
+def test_a_task_of_an_mcp_client_lives_on_at_any_node():
+    with cluster(3) as (_, nodes, _), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        running, task = tasking.make_task(nodes[1], provider)
+        assert tasking.get(nodes[2], task)["createdAt"] == task["createdAt"]
+        nodes[1].process.kill()
+        ask(provider, running)
+        assert tasking.until(nodes[2], task, "input_required")["inputRequests"] == REQUESTS
+        tasking.update(nodes[0], task, RESPONSES)
+        assert answered(provider).number == 1
+        assert tasking.get(nodes[2], task)["status"] == "working"
+        provider.answer(running, b"5")
+        for node in (nodes[2], nodes[0]):
+            done = tasking.until(node, task, "completed")
+            assert done["result"]["content"][0]["text"] == "5", done
+        canceled, other = tasking.make_task(nodes[2], provider)
+        tasking.cancel(nodes[0], other)
+        assert provider.cancels.get(timeout=WAIT_S).call_id == canceled.call_id
+        provider.fail(canceled, "E_CANCELED", "stopped")
+        tasking.until(nodes[0], other, "cancelled")
+    tasking.judge()
+
+
+def test_a_coordinator_that_is_killed_between_question_and_answer_costs_neither():
+    with cluster(2) as (_, nodes, callers), Provider(nodes[1], "sums") as provider:
+        await_health(nodes)
+        stream = Stream(callers[0], idempotency_key="once")
+        call = provider.next_call()
+        ask(provider, call)
+        stream.question()
+        nodes[0].process.kill()
+        again = Stream(callers[1], idempotency_key="once")
+        assert again.question().number == 1
+        reply(callers[1], call.call_id)
+        answered(provider)
+        finish(provider, call, again)
+
+
+def test_a_provider_whose_node_is_killed_gets_its_answer_at_another():
+    with cluster(2) as (_, nodes, callers):
+        provider = Provider(nodes[0], "sums").ready()
+        await_health(nodes)
+        stream = Stream(callers[1])
+        call = provider.next_call()
+        ask(provider, call)
+        stream.question()
+        nodes[0].process.kill()
+        reply(callers[1], call.call_id)
+        with Provider(nodes[1], "sums", incarnation=provider.incarnation,
+                      running=[provider.listed(call)]) as again:
+            ask(again, call)
+            assert answered(again).number == 1
+            finish(again, call, stream)
+
+
 # ---- Redis may, too -------------------------------------------------------------------------
 
 def call_until_taken(caller, provider):
@@ -188,9 +325,10 @@ def call_until_taken(caller, provider):
     until = time.monotonic() + WAIT_S
     while time.monotonic() < until:
         future = caller.start_call("sums")
-        with contextlib.suppress(queue.Empty):
-            provider.answer(provider.calls.get(timeout=3), b"3")
-            return outcome(future).result
+        while not future.done():  # a slow machine hands it over late, so it's waited for as long as it lives
+            with contextlib.suppress(queue.Empty):
+                provider.answer(provider.calls.get(timeout=0.1), b"3")
+                return outcome(future).result
         error = failure(future)
         assert error.name in ("service_unavailable", "outcome_unknown", "timeout"), error.message
     raise AssertionError("no call was taken")
@@ -239,6 +377,50 @@ def test_the_quick_start_of_the_page_works_as_it_stands():
         await_true(lambda: "Bergen" in subprocess.run(
             ["sh", "-c", call], cwd=os.path.dirname(TESTS), env=env, capture_output=True, text=True,
             check=False).stdout, "the call is answered")
+
+
+# ---- sessions of legacy MCP clients ------------------------------------------------------------
+
+def test_a_session_is_known_and_its_answers_are_taken_at_any_node():
+    with cluster(3) as (_, nodes, _), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        session = Session(nodes[0])
+        assert [session.ping(node) for node in nodes] == [200, 200, 200]
+        said = session.call(nodes[1], 1)  # neither the owner's node nor the answer's
+        call = provider.next_call()
+        assert call.can_be_asked
+        ask(provider, call)
+        question = said.get(timeout=WAIT_S)
+        assert question["method"] == "elicitation/create", question
+        assert session.answer(nodes[2], question, RESPONSES["gate-1"]) == 202
+        assert json.loads(answered(provider).responses) == RESPONSES
+        provider.answer(call, b"5")
+        assert said.get(timeout=WAIT_S)["result"]["content"][0]["text"] == "5"
+
+
+def test_a_session_cancels_at_any_node():
+    with cluster(3) as (_, nodes, _), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        session, other = Session(nodes[0]), Session(nodes[0])
+        said = session.call(nodes[1], 7)
+        call = provider.next_call()
+        assert [other.cancel(node, 7) for node in nodes] == [202, 202, 202]
+        assert session.cancel(nodes[2], 7) == 202
+        assert provider.cancels.get(timeout=WAIT_S).call_id == call.call_id
+        assert said.get(timeout=WAIT_S) is None
+
+
+def test_a_session_ends_at_any_node_and_with_its_owner():
+    with cluster(3) as (_, nodes, _), Provider(nodes[0], "sums"):
+        await_health(nodes)
+        ended, lost, kept = Session(nodes[0]), Session(nodes[1]), Session(nodes[0])
+        assert ended.status(nodes[2], "DELETE") == 204
+        assert [ended.ping(node) for node in nodes] == [404, 404, 404]
+        assert lost.ping(nodes[2]) == 200
+        nodes[1].process.kill()
+        nodes[1].process.wait(WAIT_S)
+        await_true(lambda: lost.ping(nodes[2]) == 404, "the session of a node that was killed is gone")
+        assert kept.ping(nodes[2]) == 200
 
 
 if __name__ == "__main__":

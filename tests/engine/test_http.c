@@ -2,6 +2,7 @@
 
 #include "engine/transport/transport.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -749,4 +750,56 @@ TORTURE(sending_survives_any_allocation_failure)
     if (!status)
         server_stop(&w.server);
     return status;
+}
+
+/* ---- addresses ---- */
+
+static bool is_private(const char *text)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
+        return peg__address_is_private((const struct sockaddr *)&v4);
+    CHECK_INT(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
+    return peg__address_is_private((const struct sockaddr *)&v6);
+}
+
+TEST(addresses_of_this_machine_and_of_private_networks_are_private)
+{
+    static const char *const some[] = {
+        "0.0.0.0",
+        "10.1.2.3",
+        "100.64.0.1",
+        "127.0.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.0.1",
+        "198.18.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "fe80::1",
+        "fc00::1",
+        "ff02::1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::127.0.0.1",
+        "2002:7f00:1::1",
+    };
+    static const char *const others[] = {"1.1.1.1",         "100.128.0.1",  "172.32.0.1",
+                                         "192.169.0.1",     "2606:4700::1", "::ffff:8.8.8.8",
+                                         "64:ff9b::8.8.8.8"};
+    const struct sockaddr local = {.sa_family = AF_UNIX};
+
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        if (!is_private(some[i]))
+            T_FAIL("%s is private", some[i]);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (is_private(others[i]))
+            T_FAIL("%s is public", others[i]);
+    }
+    CHECK(peg__address_is_private(&local));
 }

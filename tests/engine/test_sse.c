@@ -3,6 +3,7 @@
 #include "engine/transport/transport.h"
 
 #include "../t.h"
+#include "base/limits.h"
 #include "base/text/str.h"
 
 /* ---- fixture: events written down as "name=data|" --------------------------------- */
@@ -232,13 +233,62 @@ TEST(what_the_listener_says_at_the_end_is_returned)
     peg__sse_free(&w.sse);
 }
 
+/* ---- taking a stream up again ---- */
+
+TEST(the_id_of_the_last_whole_event_is_kept)
+{
+    struct world w;
+
+    open_world(&w, 100);
+    CHECK_INT(feed(&w, peg__str("id: one\ndata: 1\n\ndata: 2\n\nid: three\ndata: 3"), 1), PEG_OK);
+
+    CHECK_STR(peg__buf_view(&w.sse.id), "one"); /* the third was cut off, and comes again */
+    peg__sse_free(&w.sse);
+}
+
+TEST(an_id_that_is_no_header_is_passed_over)
+{
+    struct world w;
+
+    open_world(&w, 4096);
+    CHECK_INT(feed(&w, peg__str("id: a\n\nid: b\tc\n\nid: d\x7F\n\n"), 0), PEG_OK);
+
+    CHECK_STR(peg__buf_view(&w.sse.id), "a");
+    peg__sse_free(&w.sse);
+}
+
+TEST(an_empty_id_means_none)
+{
+    struct world w;
+
+    open_world(&w, 100);
+    CHECK_INT(feed(&w, peg__str("id: a\n\nid\n\n"), 0), PEG_OK);
+
+    CHECK_STR(peg__buf_view(&w.sse.id), "");
+    peg__sse_free(&w.sse);
+}
+
+TEST(the_time_to_wait_is_kept_if_it_is_a_number)
+{
+    struct world w;
+
+    open_world(&w, 100);
+    CHECK_INT(w.sse.retry_ms, -1);
+    CHECK_INT(feed(&w, peg__str("retry: 250\nretry: soon\nretry: -1\nretry:\n\n"), 0), PEG_OK);
+
+    CHECK_INT(w.sse.retry_ms, 250);
+    CHECK_INT(feed(&w, peg__str("retry: 99999999999999999999\n\n"), 0), PEG_OK);
+    CHECK_INT(w.sse.retry_ms, PEG_LIMIT_RETRY_AFTER_MS);
+    peg__sse_free(&w.sse);
+}
+
 TORTURE(reading_survives_any_allocation_failure)
 {
     struct world w;
     peg_status status;
 
     open_world(&w, 1 << 16);
-    status = feed(&w, peg__str("event: a\ndata: x\ndata: y\n\ndata: z"), 3);
+    status = feed(&w, peg__str("id: 1\nevent: a\ndata: x\ndata: y\n\ndata: z"), 3);
     peg__sse_free(&w.sse);
     return status;
 }

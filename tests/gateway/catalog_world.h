@@ -33,8 +33,9 @@ struct world {
     peg_store store; /* around the other */
     struct gw_catalog *catalog;
     struct loop_state states[WORLD_LOOPS];
-    bool has_principals;   /* before world_open() */
-    atomic_int fails_with; /* what the next writes to the store fail with */
+    bool has_principals;    /* before world_open() */
+    atomic_int fails_with;  /* what the next writes to the store fail with */
+    atomic_uint n_outdated; /* so many of them find a greater revision there */
     atomic_uint n_puts;
     sem_t held;          /* a put waits for it, if ... */
     atomic_bool is_held; /* ... this is so */
@@ -101,6 +102,10 @@ static inline peg_status store_put(void *self, const peg_store_record *record, p
     }
     if (status)
         return peg__fail(reterr, (peg_status)status, "E_STORE", "the disk is full");
+    if (atomic_load(&w->n_outdated) > 0) {
+        atomic_fetch_sub(&w->n_outdated, 1);
+        return peg__fail(reterr, PEG_ESTATE, "E_STORE_REVISION", "another node was quicker");
+    }
     return w->inner.put(w->inner.self, record, reterr);
 }
 

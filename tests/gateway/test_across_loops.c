@@ -7,9 +7,12 @@
 
 #include "t.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
-#include "calls/provider_side.h"
+#include "base/clock.h"
+#include "calls/provider/provider_side.h"
 #include "gateway/node.h"
 
 #include "gateway_world.h"
@@ -103,7 +106,7 @@ static void on_call(struct leg *leg, const Pegboard__V1__Call *call)
              (const char *)call->route.data);
     running->is_held = memmem(call->payload.data, call->payload.len, "hold", 4) != NULL;
     atomic_fetch_add(&provider->n_calls, 1);
-    /* A call with an identity lives on the loop that its id chooses. */
+    /* A call with an identity lives on the loop that was asked for it first. */
     if (strlen(running->id) == 32 && loop_of(running->route) != provider->caller_loop)
         atomic_fetch_add(&provider->n_uncrossed, 1);
     if (running->is_held)
@@ -424,6 +427,58 @@ enum { LEASE_MS = 3000 };
 
 static struct provider first;
 static struct provider second;
+
+/* ---- who knows of a provider that is welcomed --------------------------------------------------
+ */
+
+/* A loop that is held up, and learns of nothing meanwhile. */
+struct hold {
+    struct net_message message; /* the first member */
+    atomic_bool has_begun;
+    atomic_bool is_over;
+};
+
+enum { HOLD_MS = 250 };
+
+static void hold_up(struct net_message *message)
+{
+    struct hold *hold = (struct hold *)message;
+    const struct timespec pause = {.tv_nsec = HOLD_MS * PEG_NS_PER_MS};
+
+    atomic_store(&hold->has_begun, true);
+    nanosleep(&pause, NULL);
+    atomic_store(&hold->is_over, true);
+}
+
+/* Else a caller that heard of it could be told there that no provider is attached. */
+TEST(a_provider_is_welcomed_when_every_loop_of_its_node_knows_of_it)
+{
+    static struct provider provider;
+    const struct gw_node *node;
+    struct hold hold = {.message.fn = hold_up};
+    struct net net;
+    struct leg *leg;
+    int64_t began_ns;
+
+    open_both(&net, 5000);
+    node = (const struct gw_node *)g.gateway; /* its first member */
+    provider = (struct provider){.toolset = "b", .incarnation = "provider-b"};
+    net_loop_post(net_loops_at(node->loops, 1), &hold.message);
+    while (!atomic_load(&hold.has_begun))
+        sched_yield();
+    began_ns = peg_clock_mono_ns(peg_clock_system());
+
+    leg = attach(&provider, 0, net.to[0]);
+
+    /* It waits for a second at most: a machine that had no time for the other loop proves nothing.
+     */
+    CHECK(atomic_load(&hold.is_over) ||
+          peg_clock_mono_ns(peg_clock_system()) - began_ns > 900 * PEG_NS_PER_MS);
+    while (!atomic_load(&hold.is_over))
+        sched_yield();
+    detach(leg);
+    shut_both(&net);
+}
 
 TEST(calls_and_cancellations_cross_loops_both_ways)
 {

@@ -207,8 +207,9 @@ static void check_kept(struct world *world, const char *key, int64_t keep_ms)
     attach(world, &player, "incarnation-1", 1);
     call_as(world, &caller, "add", key, 0);
     assignment = calls_assignment_find(world->calls, &player.handed[0].id, 1);
-    CHECK_INT(calls_keep_until(world->calls, &caller.caller.id, caller.deadline_ms),
-              caller.deadline_ms + keep_ms);
+    CHECK_INT(
+        calls_keep_until(&caller.caller.id, caller.deadline_ms, world->calls->options.keep_ms),
+        caller.deadline_ms + keep_ms);
     CHECK_INT(calls_assignment_keep_until(assignment), caller.deadline_ms + keep_ms);
     answer(world, &player, &player.handed[0], "1");
     calls_provider_leave(player.provider);

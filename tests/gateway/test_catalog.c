@@ -236,6 +236,27 @@ TEST(a_store_that_fails_leaves_everything_as_it_was)
     world_stop(&w, false);
 }
 
+TEST(a_change_that_the_store_has_moved_past_gets_a_greater_revision)
+{
+    world_start(&w, NULL);
+    atomic_store(&w.n_outdated, 2);
+    CHECK_INT(add_named(&w, "a"), PEG_OK);
+    CHECK_INT(atomic_load(&w.n_puts), 3);
+    CHECK_STR(seen_by(&w, 1), "a ");
+    atomic_store(&w.n_outdated, 2);
+    CHECK_INT(take_away(&w, "a"), PEG_OK);
+    CHECK_STR(seen_by(&w, 1), "");
+
+    atomic_store(&w.n_outdated, 1000);
+    CHECK_INT(add_named(&w, "b"), PEG_EIO);
+    CHECK(strstr(w.error.message, "another node was quicker"));
+    CHECK_STR(seen_by(&w, 1), "");
+    atomic_store(&w.n_outdated, 0);
+    CHECK_INT(add_named(&w, "b"), PEG_OK);
+    CHECK_STR(seen_by(&w, 1), "b ");
+    world_stop(&w, false);
+}
+
 static void put_stored(const char *name, uint64_t revision, const char *body)
 {
     const peg_store_record record = {.name = peg__str(name),
@@ -306,6 +327,31 @@ TEST(what_the_map_has_with_a_greater_revision_wins_over_the_store)
     CHECK_STR(look.toolset->description, "new");
     CHECK_INT(atomic_load(&w.n_puts), 1); /* the store has heard of it */
     gw_toolset_unref(look.toolset);
+    world_stop(&w, false);
+}
+
+static void count_message(peg_log_level level, const char *code, const char *message, void *user)
+{
+    (void)level, (void)code, (void)message;
+    atomic_fetch_add((atomic_uint *)user, 1);
+}
+
+TEST(what_another_node_has_written_to_a_store_that_they_share_is_no_failure)
+{
+    static char newer[] = GOOD_BODY("x");
+    atomic_uint n_messages = 0;
+
+    world_prepare(&w, NULL);
+    on_loop(loop_at(&w, 0), put_in_map, newer);
+    atomic_store(&w.n_outdated, 1);
+    CHECK_INT(peg_log_set(count_message, PEG_LOG_WARN, &n_messages), PEG_OK);
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_INT(add_named(&w, "y"), PEG_OK); /* behind the other */
+    CHECK_INT(peg_log_set(NULL, PEG_LOG_WARN, NULL), PEG_OK);
+
+    CHECK_INT(atomic_load(&n_messages), 0);
+    CHECK_INT(atomic_load(&w.n_puts), 2);
+    CHECK_STR(seen_by(&w, 1), "x y ");
     world_stop(&w, false);
 }
 

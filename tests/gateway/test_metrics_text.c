@@ -165,6 +165,55 @@ static bool has(const struct peg__buf *out, const char *line)
     return false;
 }
 
+TEST(metrics_of_redis_are_there_if_there_is_one)
+{
+    struct gw_metrics *metrics = NULL;
+    struct gw_metrics_node node = node_with(NULL, 0);
+    struct peg__buf out = PEG__BUF(PEG_LIMIT_GATEWAY_METRICS_BYTES);
+
+    CHECK_INT(gw_metrics_new(1, &metrics, NULL), PEG_OK);
+    gw_metrics_write(metrics, &node, &out);
+    CHECK(!strstr(out.ptr, "pegboard_redis"));
+    peg__buf_clear(&out);
+    node.has_redis = true;
+    node.redis = (struct bus_redis_stats){.n_pipelines = 3,
+                                          .n_commands = 12,
+                                          .n_connects = 2,
+                                          .n_epochs = 1,
+                                          .n_sent_bytes = 100,
+                                          .n_received_bytes = 200,
+                                          .fenced_ns = 1500000000,
+                                          .round_trips_ns = 2500000,
+                                          .round_trips = {[1] = 4, [BUS_REDIS_BUCKETS - 1] = 1}};
+    node.direct.n_pings = 5;
+    node.direct.n_trims = 6;
+    node.direct.n_expiries = 7;
+    node.direct.n_removed_fields = 8;
+    gw_metrics_write(metrics, &node, &out);
+
+    CHECK_INT(out.status, PEG_OK);
+    CHECK(read_text(peg__buf_view(&out)) > 40);
+    CHECK(has(&out, "pegboard_direct_pings_total 5"));
+    CHECK(has(&out, "pegboard_direct_trims_total 6"));
+    CHECK(has(&out, "pegboard_direct_expiries_total 7"));
+    CHECK(has(&out, "pegboard_direct_removed_fields_total 8"));
+    CHECK(has(&out, "pegboard_redis_pipelines_total 3"));
+    CHECK(has(&out, "pegboard_redis_commands_total 12"));
+    CHECK(has(&out, "pegboard_redis_connects_total 2"));
+    CHECK(has(&out, "pegboard_redis_epochs_total 1"));
+    CHECK(has(&out, "pegboard_redis_sent_bytes_total 100"));
+    CHECK(has(&out, "pegboard_redis_received_bytes_total 200"));
+    CHECK(has(&out, "pegboard_redis_fenced_seconds_total 1.500000"));
+    CHECK(has(&out, "pegboard_redis_round_trip_seconds_bucket{le=\"0.000032\"} 0"));
+    CHECK(has(&out, "pegboard_redis_round_trip_seconds_bucket{le=\"0.000064\"} 4"));
+    CHECK(has(&out, "pegboard_redis_round_trip_seconds_bucket{le=\"0.524288\"} 4"));
+    CHECK(has(&out, "pegboard_redis_round_trip_seconds_bucket{le=\"+Inf\"} 5"));
+    CHECK(has(&out, "pegboard_redis_round_trip_seconds_sum 0.002500"));
+    CHECK(has(&out, "pegboard_redis_round_trip_seconds_count 5"));
+    peg__buf_free(&out);
+    gw_metrics_free(metrics);
+}
+
 TEST(metrics_are_told_as_prometheus_reads_them)
 {
     struct gw_metrics *metrics = NULL;

@@ -82,6 +82,68 @@ static enum gw_health_state state(unsigned loop)
     return gw_presence_health(w.presences[loop], weather).state;
 }
 
+/* ---- who knows of it ---------------------------------------------------------------------------
+ */
+
+static atomic_ullong known[2];
+
+static void start_counted(void)
+{
+    struct gw_presence_options counted = options;
+
+    counted.known = known;
+    counted.n_loops = 2;
+    atomic_store(&known[0], 0);
+    atomic_store(&known[1], 0);
+    w = (struct world){.n_changes = 0};
+    fake_init(&w.buses[0], &w.hub, 0xA, 0);
+    fake_init(&w.buses[1], &w.hub, 0xA, 1);
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_INT(gw_presence_new(&w.buses[i].bus, &counted, NULL, NULL, &w.presences[i], NULL),
+                  PEG_OK);
+}
+
+static bool is_known(const char *incarnation)
+{
+    return gw_presence_is_known(w.presences[0], weather, incarnation);
+}
+
+TEST(a_provider_is_known_when_it_is_written_and_all_loops_have_heard_of_it)
+{
+    start_counted();
+    CHECK(is_known("incarnation-0")); /* there is nothing to know */
+    w.hub.is_slow = true;
+    put(0, "incarnation-1");
+    CHECK(!is_known("incarnation-1"));
+    w.hub.is_slow = false;
+    fake_answer_all(&w.hub);
+    CHECK(is_known("incarnation-1"));
+    world_stop();
+}
+
+TEST(a_provider_is_not_known_while_a_loop_is_behind)
+{
+    start_counted();
+    put(0, "incarnation-1");
+    atomic_store(&known[1], 0);
+    CHECK(!is_known("incarnation-1"));
+    put(1, "incarnation-2"); /* a later change, behind the one that it has missed */
+    CHECK(is_known("incarnation-1"));
+    world_stop();
+}
+
+TEST(a_provider_whose_entry_cannot_be_written_is_not_known)
+{
+    start_counted();
+    w.hub.fails = PEG_EIO;
+    put(0, "incarnation-1");
+    CHECK(!is_known("incarnation-1"));
+    w.hub.fails = PEG_OK;
+    fake_run(&w.hub, 1000);
+    CHECK(is_known("incarnation-1"));
+    world_stop();
+}
+
 /* ---- health ------------------------------------------------------------------------------------
  */
 

@@ -4,6 +4,7 @@
 
 #include "../t.h"
 
+#include "calls/quota.h"
 #include "calls_world.h"
 
 /* ---- who calls ------------------------------------------------------------------------------- */

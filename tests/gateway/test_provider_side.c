@@ -85,6 +85,70 @@ TEST(a_provider_that_breaks_off_with_a_call_has_all_of_its_lease_to_come_back)
     world_close(&world);
 }
 
+/* ---- claims that took long ------------------------------------------------------------------- */
+
+static struct bus_ops aging;
+static int64_t age_ms;
+static struct bus_wait aged_wait;
+static struct bus_wait *claim_wait;
+
+static void on_aged(struct bus_wait *wait, const struct bus_answer *answer)
+{
+    struct bus_answer aged = *answer;
+
+    (void)wait;
+    aged.asked_ns -= age_ms * PEG_NS_PER_MS;
+    claim_wait->fn(claim_wait, &aged);
+}
+
+static void put_and_age(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                        int64_t keep_until_ms, struct bus_wait *wait)
+{
+    if (key->what != BUS_CLAIM || claim_wait) {
+        counted->put_if_absent(bus, key, value, keep_until_ms, wait);
+        return;
+    }
+    claim_wait = wait;
+    aged_wait = (struct bus_wait){.fn = on_aged};
+    counted->put_if_absent(bus, key, value, keep_until_ms, &aged_wait);
+}
+
+/* Is a call handed over whose claim was answered after so long? */
+static bool is_trusted(int64_t lease_ms, int64_t took_ms)
+{
+    const struct calls_options options = {.lease_ms = lease_ms};
+    struct world world;
+    struct player player;
+    struct caller caller;
+    bool was_handed;
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", 1);
+    counted = world.bus->ops;
+    aging = *counted;
+    aging.put_if_absent = put_and_age;
+    world.bus->ops = &aging;
+    age_ms = took_ms;
+    claim_wait = NULL;
+    call_with(&world, &caller, "add", "{\"n\":1}");
+    CHECK(claim_wait != NULL);
+    was_handed = player.n_handed == 1 && player.handed[0].attempt == 1;
+    world.bus->ops = counted;
+    world_close(&world);
+    return was_handed;
+}
+
+/* R3 of the protocol: min(1 s, lease / 10). */
+TEST(a_claim_is_trusted_for_a_tenth_of_the_lease_and_a_second_at_most)
+{
+    CHECK(is_trusted(3000, 299));
+    CHECK(!is_trusted(3000, 301));
+    CHECK(is_trusted(10000, 999));
+    CHECK(!is_trusted(10000, 1001));
+    CHECK(is_trusted(60000, 999));
+    CHECK(!is_trusted(60000, 1001));
+}
+
 /* ---- the toolset is not theirs any more ------------------------------------------------------ */
 
 TEST(a_provider_of_a_toolset_that_was_unregistered_is_dismissed)

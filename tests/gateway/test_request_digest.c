@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text/str.h"
-#include "calls/call.h"
+#include "calls/caller/call.h"
 
 static bool is_same(const char *tool, peg_str payload, const char *other_tool, peg_str other)
 {

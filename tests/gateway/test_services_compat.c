@@ -105,9 +105,12 @@ TEST(g0_registration_needs_redis_and_the_rest_of_it_works)
 
     world_open();
     CHECK(!ASK_G0(REGISTER, &reg));
+    CHECK_STR(answer_name(), "invalid_length");
+    reg.name = req_text("a");
+    CHECK(!ASK_G0(REGISTER, &reg));
     CHECK_STR(answer_name(), "service_unavailable");
     CHECK_INT(g.answer.status.code, GRPC_UNAVAILABLE);
-    CHECK(answer_says("pegboard.v1.Registry") && !answer_says("REDIS_URL"));
+    CHECK(answer_says("pegboard.v1.Registry") && answer_says("REDIS_URL"));
     CHECK(ASK_G0(PONG, &pong) != NULL);
     register_named("a", NULL);
     unreg.name = req_text("a");
@@ -329,16 +332,30 @@ TEST(g1_registration_and_calls_need_redis)
 {
     GoaAiRegistry__RegisterRequest reg = GOA_AI_REGISTRY__REGISTER_REQUEST__INIT;
     GoaAiRegistry__CallToolRequest call = GOA_AI_REGISTRY__CALL_TOOL_REQUEST__INIT;
+    GoaAiRegistry__ToolCallMeta meta = GOA_AI_REGISTRY__TOOL_CALL_META__INIT;
     GoaAiRegistry__UnregisterRequest unreg = GOA_AI_REGISTRY__UNREGISTER_REQUEST__INIT;
     GoaAiRegistry__PongRequest pong = GOA_AI_REGISTRY__PONG_REQUEST__INIT;
 
     world_open();
+    reg.name = req_text("a");
     CHECK(!ASK_G1(REGISTER, &reg));
     CHECK_STR(answer_name(), "service_unavailable");
     CHECK(!ASK_G1(CALL_TOOL, &call));
-    CHECK_STR(answer_name(), "service_unavailable");
-    CHECK(answer_says("pegboard.v1.Registry") && !answer_says("REDIS_URL"));
+    CHECK_STR(answer_name(), "invalid_length");
+    meta.run_id = meta.session_id = req_text("m");
+    call.toolset = req_text("a");
+    call.tool = req_text("t");
+    call.has_payload_json = 1;
+    call.payload_json = req_bytes("{}");
+    CHECK(!ASK_G1(CALL_TOOL, &call));
+    CHECK_STR(answer_name(), "missing_field");
+    call.meta = &meta;
+    CHECK(!ASK_G1(CALL_TOOL, &call));
+    CHECK_STR(answer_name(), "not_found");
     register_named("a", NULL);
+    CHECK(!ASK_G1(CALL_TOOL, &call));
+    CHECK_STR(answer_name(), "service_unavailable");
+    CHECK(answer_says("pegboard.v1.Registry") && answer_says("REDIS_URL"));
     unreg.name = req_text("a");
     CHECK(ASK_G1(UNREGISTER, &unreg) != NULL);
     CHECK(ASK_G1(PONG, &pong) != NULL);

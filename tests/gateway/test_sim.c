@@ -336,3 +336,8 @@ TEST(a_relay_that_loses_the_end_is_found)
 {
     find_plant(H_LOSES_RELAYED_END, "notified");
 }
+
+TEST(loops_of_a_node_that_do_not_agree_where_a_call_lives_are_found)
+{
+    find_plant(H_SPLITS_HOMES, "home");
+}

@@ -39,6 +39,12 @@ static void fill(struct req *req)
     tool->output_schema = req_bytes("{\"type\" : \"array\"}");
     tool->idempotent = 1;
     tool->timeout_ms = 1500;
+    tool->destructive = 1;
+    tool->additive = 1;
+    tool->title = req_text("All \"alerts\"");
+    tool->version = req_text("3 beta");
+    tool->artifact_kind = req_text("markdown");
+    tool->examples = req_bytes("[ {\"x\":1.0},{} ]");
 }
 
 /* ---- what is made -------------------------------------------------------------------------- */
@@ -62,6 +68,14 @@ TEST(a_registration_becomes_a_toolset)
     CHECK_STR(toolset->tools[1].tags[1], "slow");
     CHECK(toolset->tools[1].is_idempotent);
     CHECK_INT(toolset->tools[1].timeout_ms, 1500);
+    CHECK(!toolset->tools[1].is_read_only);
+    CHECK(toolset->tools[1].is_destructive && toolset->tools[1].is_additive);
+    CHECK_STR(toolset->tools[1].title, "All \"alerts\"");
+    CHECK_STR(toolset->tools[1].version, "3 beta");
+    CHECK_STR(toolset->tools[1].artifact_kind, "markdown");
+    CHECK_STR(toolset->tools[1].examples, "[ {\"x\":1.0},{} ]");
+    CHECK(!toolset->tools[0].is_destructive);
+    CHECK_STR(toolset->tools[0].title, "");
     CHECK_INT(toolset->kind, GW_ATTACHED);
     CHECK_INT(toolset->revision, 7);
     gw_toolset_unref(toolset);
@@ -200,6 +214,42 @@ TEST(a_tool_s_timeout_has_bounds)
     req.tools[0].timeout_ms = -1;
     check_refused(&req, WIRE_INVALID_RANGE, "timeout_ms is -1");
     CHECK_STR(peg__str(failed.where), "/tools/0");
+}
+
+TEST(examples_that_are_no_list_of_objects_are_refused)
+{
+    static const char *const examples[] = {"{}",   "[1]", "[{}", "[{\"a\":1,\"a\":2}]",
+                                           "null", "\xff"};
+    static char large[PEG_LIMIT_META_BYTES + 2];
+    struct req req = {0};
+
+    for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+        req_init(&req, "x");
+        req.tools[0].examples = req_bytes(examples[i]);
+        check_refused(&req, WIRE_VALIDATION, "no JSON array of argument objects");
+    }
+    req.tools[0].examples = (ProtobufCBinaryData){.len = 3, .data = (uint8_t *)req_text("[]\0")};
+    check_refused(&req, WIRE_VALIDATION, "there is a NUL");
+    memset(large, ' ', sizeof(large) - 1);
+    req.tools[0].examples = req_bytes(large);
+    check_refused(&req, WIRE_LIMIT, "use at most 262144");
+}
+
+TEST(titles_versions_and_kinds_are_short_words)
+{
+    static char large[PEG_LIMIT_NAME_BYTES + 2];
+    struct req req = {0};
+
+    memset(large, 'n', sizeof(large) - 1);
+    req_init(&req, "x");
+    req.tools[0].title = large;
+    check_refused(&req, WIRE_VALIDATION, "title");
+    req_init(&req, "x");
+    req.tools[0].version = req_text("1\n2");
+    check_refused(&req, WIRE_VALIDATION, "version");
+    req_init(&req, "x");
+    req.tools[0].artifact_kind = req_text("a kind");
+    check_refused(&req, WIRE_VALIDATION, "artifact_kind");
 }
 
 TEST(two_tools_of_one_name_are_refused)
@@ -369,6 +419,41 @@ TEST(a_toolset_is_written_and_read_back)
     gw_toolset_unref(again);
 }
 
+TEST(what_only_reads_may_be_repeated)
+{
+    struct req req = {0};
+    struct gw_toolset *toolset;
+
+    req_init(&req, "x");
+    req.tools[0].read_only = 1;
+    toolset = req_toolset(&req);
+
+    CHECK(toolset->tools[0].is_read_only && toolset->tools[0].is_idempotent);
+    gw_toolset_unref(toolset);
+}
+
+TEST(a_record_from_before_hints_and_titles_is_read)
+{
+    static const char old[] =
+        "{\"format\":1,\"revision\":7,\"registered_at_ms\":1700000000123,\"owner\":\"local\","
+        "\"name\":\"x\",\"tools\":[{\"name\":\"t\",\"description\":\"d\",\"input_schema\":\"{}\","
+        "\"idempotent\":true,\"timeout_ms\":5}]}";
+    struct peg__buf again = PEG__BUF(1 << 20);
+    struct gw_toolset *toolset;
+
+    CHECK_STATUS(gw_toolset_read(peg__str(old), &toolset, &failed), PEG_OK, failed);
+
+    CHECK(toolset->tools[0].is_idempotent);
+    CHECK(!toolset->tools[0].is_read_only && !toolset->tools[0].is_destructive);
+    CHECK_STR(toolset->tools[0].title, "");
+    CHECK_STR(toolset->tools[0].examples, "");
+    /* One that says no more is kept as it was: an older gateway of the registry reads it, too. */
+    CHECK_INT(gw_toolset_write(toolset, &again, NULL), PEG_OK);
+    CHECK_STR(peg__buf_view(&again), old);
+    peg__buf_free(&again);
+    gw_toolset_unref(toolset);
+}
+
 TEST(records_that_are_none_are_refused)
 {
     static const char *const records[] = {
@@ -389,6 +474,10 @@ TEST(records_that_are_none_are_refused)
         "{\"format\":1,\"name\":\"x\",\"tags\":[1],\"tools\":[{\"name\":\"t\","
         "\"input_schema\":\"{}\"}]}",
         "{\"format\":1,\"name\":\"x\",\"tools\":[{\"name\":\"t\",\"timeout_ms\":\"1\","
+        "\"input_schema\":\"{}\"}]}",
+        "{\"format\":1,\"name\":\"x\",\"tools\":[{\"name\":\"t\",\"title\":7,"
+        "\"input_schema\":\"{}\"}]}",
+        "{\"format\":1,\"name\":\"x\",\"tools\":[{\"name\":\"t\",\"examples\":[{}],"
         "\"input_schema\":\"{}\"}]}",
     };
 

@@ -210,9 +210,15 @@ static void data_on_idle(struct peg__buf *out)
     raw_frame(out, RAW_DATA, 0, 7, zeros, 1);
 }
 
+/* As gRPC's C core does; then others begin, with lower ids. */
 static void reset_of_idle(struct peg__buf *out)
 {
     raw_u32_frame(out, RAW_RST_STREAM, 7, CANCEL);
+}
+
+static void reset_of_even(struct peg__buf *out)
+{
+    raw_u32_frame(out, RAW_RST_STREAM, 2, CANCEL);
 }
 
 static void reset_of_zero(struct peg__buf *out)
@@ -275,7 +281,8 @@ static const struct wrong streams[] = {
     {"HEADERS after RST_STREAM", headers_after_reset, ENDS, STREAM_CLOSED},
     {"an id that is used again", id_used_again, ENDS, STREAM_CLOSED},
     {"DATA on an idle stream", data_on_idle, ENDS, PROTOCOL_ERROR},
-    {"RST_STREAM of an idle stream", reset_of_idle, ENDS, PROTOCOL_ERROR},
+    {"RST_STREAM of an idle stream", reset_of_idle, STAYS, 0},
+    {"RST_STREAM of an even stream", reset_of_even, ENDS, PROTOCOL_ERROR},
     {"RST_STREAM of stream 0", reset_of_zero, ENDS, PROTOCOL_ERROR},
     {"WINDOW_UPDATE of an idle stream", window_of_idle, ENDS, PROTOCOL_ERROR},
     {"PING on a stream", ping_on_stream, ENDS, PROTOCOL_ERROR},

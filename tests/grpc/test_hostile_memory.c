@@ -232,12 +232,13 @@ static void make_bomb(struct peg__buf *out, size_t len)
 static void send_gzip_bombs(void *user, unsigned number)
 {
     unsigned *ret_n_answered = user;
-    struct raw *raw = new_raw();
     struct peg__buf bomb = PEG__BUF(4 * MB);
     struct peg__buf more = PEG__BUF(100);
+    struct raw *raw;
 
     (void)number;
-    make_bomb(&bomb, 32 * MB);
+    make_bomb(&bomb, 32 * MB); /* before a connection would be idle: it takes long */
+    raw = new_raw();
     raw_field(&more, 0, peg__str("grpc-encoding"), peg__str("gzip"));
     for (uint32_t id = 1; id < 100; id += 2) {
         raw_headers(&raw->out, id, 0, "/b.B/Echo", peg__buf_view(&more));

@@ -10,15 +10,17 @@ static void check_numbers(const char *text, const char *authority, const char *h
                           const char *first)
 {
     struct grpc_target target;
+    struct net_address address;
     char formatted[NET_ADDRESS_TEXT];
     peg_error error;
 
     CHECK_STATUS(grpc_target_parse(peg__str(text), 443, &target, &error), PEG_OK, error);
-    CHECK(!target.is_name);
-    CHECK(target.n_numbers > 0);
-    CHECK_STR(peg__str(target.authority), authority);
-    CHECK_STR(peg__str(target.host), host);
-    net_address_format(&target.numbers[0], formatted);
+    CHECK_INT(target.n, 1);
+    CHECK(!target.entries[0].is_name);
+    CHECK_STR(peg__str(target.entries[0].authority), authority);
+    CHECK_STR(peg__str(target.entries[0].host), host);
+    CHECK(net_endpoint_is_numeric(&target.entries[0].endpoint, &address));
+    net_address_format(&address, formatted);
     CHECK_STR(peg__str(formatted), first);
     grpc_target_free(&target);
 }
@@ -29,10 +31,11 @@ static void check_name(const char *text, const char *authority, const char *host
     peg_error error;
 
     CHECK_STATUS(grpc_target_parse(peg__str(text), 443, &target, &error), PEG_OK, error);
-    CHECK(target.is_name);
-    CHECK_STR(peg__str(target.authority), authority);
-    CHECK_STR(peg__str(target.host), host);
-    CHECK_INT(target.name.port, port);
+    CHECK_INT(target.n, 1);
+    CHECK(target.entries[0].is_name);
+    CHECK_STR(peg__str(target.entries[0].authority), authority);
+    CHECK_STR(peg__str(target.entries[0].host), host);
+    CHECK_INT(target.entries[0].endpoint.port, port);
     grpc_target_free(&target);
 }
 
@@ -70,18 +73,76 @@ TEST(every_interface_is_localhost_for_who_calls)
     check_numbers(":9090", "localhost:9090", "localhost", "127.0.0.1:9090");
 }
 
-TEST(a_list_has_each_address_once)
+TEST(a_list_of_numbers_names_a_server_for_each)
 {
     struct grpc_target target;
 
-    CHECK_INT(grpc_target_parse(peg__str("ipv4:10.0.0.1:1,10.0.0.2:1,10.0.0.1:1,10.0.0.1:2"), 443,
-                                &target, NULL),
+    CHECK_INT(grpc_target_parse(peg__str("ipv4:10.0.0.1:1,10.0.0.2:1"), 443, &target, NULL),
               PEG_OK);
 
-    CHECK_INT(target.n_numbers, 3);
-    CHECK_STR(peg__str(target.authority), "10.0.0.1:1");
-    CHECK_STR(peg__str(target.host), "10.0.0.1");
+    CHECK_INT(target.n, 2);
+    CHECK_STR(peg__str(target.entries[0].authority), "10.0.0.1:1");
+    CHECK_STR(peg__str(target.entries[0].host), "10.0.0.1");
+    CHECK_STR(peg__str(target.entries[1].authority), "10.0.0.2:1");
     grpc_target_free(&target);
+}
+
+TEST(a_list_may_have_names_numbers_and_sockets)
+{
+    struct grpc_target target;
+    peg_error error;
+
+    CHECK_STATUS(
+        grpc_target_parse(peg__str("one.example:1,dns:///two.example,10.0.0.3:3,:4,unix:/s"), 443,
+                          &target, &error),
+        PEG_OK, error);
+
+    CHECK_INT(target.n, 5);
+    CHECK(target.entries[0].is_name);
+    CHECK_STR(peg__str(target.entries[0].host), "one.example");
+    CHECK_STR(peg__str(target.entries[1].authority), "two.example");
+    CHECK_INT(target.entries[1].endpoint.port, 443);
+    CHECK(!target.entries[2].is_name);
+    CHECK_STR(peg__str(target.entries[3].authority), "localhost:4");
+    CHECK(target.entries[4].endpoint.is_unix);
+    grpc_target_free(&target);
+}
+
+TEST(a_bad_address_of_a_list_is_named_by_its_place)
+{
+    static const struct {
+        const char *text;
+        const char *words;
+    } bad[] = {
+        {"a:1,b:x", "the 2nd address: 'b:x' is not an address: a port is a number"},
+        {"a:1,", "the 2nd address: '' is not an address"},
+        {",a:1", "the 1st address: '' is not an address"},
+        {"a:1,b:1,c:0", "the 3rd address: port 0 cannot be reached"},
+        {"a:1,a:1,a:1,a:1,a:1,a:1,a:1,a:1,a:1,a:1,a b:1", "the 11th address: 'a?b:1'"},
+    };
+    struct grpc_target target;
+    peg_error error;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        CHECK_INT(grpc_target_parse(peg__str(bad[i].text), 443, &target, &error), PEG_EPARSE);
+        CHECK_STR(peg__str(error.code), "E_ADDRESS");
+        CHECK(strstr(error.message, bad[i].words));
+    }
+}
+
+TEST(a_list_has_a_limit)
+{
+    char text[PEG_LIMIT_NET_ADDRESSES * 4 + 4] = "a:1";
+    struct grpc_target target;
+    peg_error error;
+
+    for (unsigned i = 1; i < PEG_LIMIT_NET_ADDRESSES; i++)
+        memcpy(text + strlen(text), ",a:1", 5);
+    CHECK_INT(grpc_target_parse(peg__str(text), 443, &target, NULL), PEG_OK);
+    grpc_target_free(&target);
+    memcpy(text + strlen(text), ",a:1", 5);
+    CHECK_INT(grpc_target_parse(peg__str(text), 443, &target, &error), PEG_ELIMIT);
+    CHECK(strstr(error.message, "more than 64 addresses"));
 }
 
 TEST(what_is_no_target_is_refused)
@@ -108,8 +169,18 @@ TEST(a_name_that_is_too_long_is_refused)
     CHECK_INT(grpc_target_parse((peg_str){name, sizeof(name)}, 443, &target, NULL), PEG_EPARSE);
     CHECK_INT(grpc_target_parse((peg_str){name, NET_HOST_BYTES}, 443, &target, NULL), PEG_EPARSE);
     CHECK_INT(grpc_target_parse((peg_str){name, NET_HOST_BYTES - 1}, 443, &target, NULL), PEG_OK);
-    CHECK_INT(strlen(target.authority), NET_HOST_BYTES - 1);
+    CHECK_INT(strlen(target.entries[0].authority), NET_HOST_BYTES - 1);
     grpc_target_free(&target);
+}
+
+TORTURE(parsing_a_list_survives_any_allocation_failure)
+{
+    struct grpc_target target;
+    const peg_status status = grpc_target_parse(peg__str("a:1,10.0.0.2:1"), 443, &target, NULL);
+
+    if (!status)
+        grpc_target_free(&target);
+    return status;
 }
 
 TORTURE(parsing_survives_any_allocation_failure)

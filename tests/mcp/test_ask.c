@@ -90,6 +90,73 @@ TEST(answers_that_are_missing_are_asked_for_again)
     world_free(&w);
 }
 
+TEST(answers_that_came_with_the_first_request_count_once)
+{
+    struct world w;
+
+    world_init(&w);
+    receive(&w,
+            CALL("1", "\"inputResponses\":{\"a\":" ACCEPT ",\"z\":{}},", "{\"elicitation\":{}}"));
+    ask(&w, 0, "{\"a\":" FORM "}");
+    CHECK_STR(peg_cstr(w.answers), "{\"a\":" ACCEPT "}");
+    CHECK_INT(w.n_sent, 0);
+
+    ask(&w, 0, "{\"a\":" FORM "}");
+    CHECK_INT(w.n_answered, 1);
+    CHECK_HAS(&w, 0, "\"inputRequests\":{\"a\":" FORM "}");
+    world_free(&w);
+}
+
+TEST(answers_before_the_question_that_are_none_are_asked_for)
+{
+    static const char *const given[] = {"{\"b\":" ACCEPT "}", "{\"a\":12345}", "null", "[]"};
+
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        struct world w;
+        char text[1024];
+
+        world_init(&w);
+        snprintf(text, sizeof(text), CALL("1", "\"inputResponses\":%s,", "{\"elicitation\":{}}"),
+                 given[i]);
+        receive(&w, text);
+        ask(&w, 0, "{\"a\":" FORM "}");
+        CHECK_INT(w.n_answered, 0);
+        CHECK_HAS(&w, 0, "\"inputRequests\":{\"a\":" FORM "}");
+        world_free(&w);
+    }
+}
+
+#define OPTIONAL "{\"optional\":true,\"method\":\"roots/list\"}"
+
+TEST(optional_questions_are_left_out_for_clients_that_cannot_be_asked)
+{
+    struct world w;
+
+    world_init(&w);
+    receive(&w, CALL("1", "", "{\"elicitation\":{}}"));
+    ask(&w, 0, "{\"r\":" OPTIONAL ",\"a\":" FORM "}");
+    CHECK_HAS(&w, 0, "\"inputRequests\":{\"a\":" FORM "}");
+    world_free(&w);
+
+    world_init(&w);
+    receive(&w, CALL("1", "", "{\"roots\":{}}"));
+    ask(&w, 0, "{\"r\":" OPTIONAL "}");
+    CHECK_HAS(&w, 0, "\"inputRequests\":{\"r\":{\"method\":\"roots/list\"}}");
+    world_free(&w);
+}
+
+TEST(question_without_anything_to_ask_is_answered_at_once)
+{
+    struct world w;
+
+    world_init(&w);
+    receive(&w, CALL("1", "", "{}"));
+    ask(&w, 0, "{\"r\":" OPTIONAL "}");
+    CHECK_STR(peg_cstr(w.answers), "{}");
+    CHECK_INT(w.n_sent, 0);
+    world_free(&w);
+}
+
 TEST(client_that_cannot_be_asked_learns_what_it_lacks)
 {
     static const struct {
@@ -326,6 +393,112 @@ TEST(legacy_error_and_silence_are_told_to_the_source)
     mcp_server_advance(w.server, 100000, 0);
     CHECK_STR(peg_cstr(w.reason), "the answer did not come in time");
     CHECK_INT(w.n_canceled, 0);
+    world_free(&w);
+}
+
+/* ---- sessions over HTTP: each request has a peer of its own ---- */
+
+static const struct mcp_peer_ops no_ops = {.send = NULL};
+
+/* Another connection of the client of that session. */
+static struct mcp_peer *connect_again(struct world *w, const char *session, const char *principal)
+{
+    struct mcp_peer *peer = NULL;
+
+    CHECK_INT(mcp_peer_new(w->server, &no_ops, NULL, principal, &peer), PEG_OK);
+    CHECK_INT(mcp_peer_set_session(peer, peg_cstr(session)), PEG_OK);
+    return peer;
+}
+
+static void begin_session(struct world *w)
+{
+    struct mcp_config config;
+
+    world_init_bare(w);
+    schemas_load(&w->schemas);
+    config = world_config(w);
+    config.ask_prefix = "here/";
+    CHECK_INT(world_open(w, &config), PEG_OK);
+    CHECK_INT(mcp_peer_set_session(w->peer, peg_cstr("s1")), PEG_OK);
+    mcp_peer_set_client(w->peer, &(struct mcp_client){.abilities = 1, .log_level = MCP_N_LEVELS});
+    receive_on(w, L("1", "tools/call", "{\"name\":\"t\"}"), w);
+}
+
+static void answer_from(struct world *w, const char *session, const char *principal, const char *id)
+{
+    struct mcp_peer *peer = connect_again(w, session, principal);
+    char text[512];
+
+    snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":" ACCEPT "}", id);
+    CHECK_INT(mcp_peer_receive(peer, peg_cstr(text), NULL), PEG_OK);
+    mcp_peer_free(peer);
+}
+
+TEST(abilities_of_a_session_are_those_of_its_initialize)
+{
+    struct world w;
+
+    world_init(&w);
+    initialize(&w, "{\"elicitation\":{}}");
+    CHECK_INT(mcp_peer_abilities(w.peer), 1);
+    world_free(&w);
+    world_init(&w);
+    initialize(&w, "{\"tools\":{}}");
+    CHECK_INT(mcp_peer_abilities(w.peer), 0);
+    world_free(&w);
+}
+
+TEST(another_connection_of_the_session_answers_and_nobody_else)
+{
+    struct world w;
+    char id[128];
+
+    begin_session(&w);
+    ask(&w, 0, "{\"a\":" FORM "}");
+    CHECK(w.how[0].is_question);
+    copy_id(&w, 0, id);
+    CHECK(!strncmp(id, "here/", 5));
+    answer_from(&w, "s1", "somebody", id + 5);
+
+    answer_from(&w, "s2", "somebody", id);
+    answer_from(&w, "s1", "somebody else", id);
+    CHECK_INT(w.n_answered, 0);
+    answer_from(&w, "s1", "somebody", id);
+    CHECK_STR(peg_cstr(w.answers), "{\"a\":" ACCEPT "}");
+    world_free(&w);
+}
+
+TEST(stream_that_broke_asks_nothing_more_but_takes_the_answer)
+{
+    struct world w;
+    char id[128];
+
+    begin_session(&w);
+    ask(&w, 0, "{\"a\":" FORM "}");
+    copy_id(&w, 0, id);
+    mcp_peer_close_stream(w.peer, &w);
+    CHECK_INT(w.n_canceled, 0);
+    answer_from(&w, "s1", "somebody", id);
+    CHECK_INT(w.n_answered, 1);
+
+    forget_sent(&w);
+    ask(&w, 0, "{\"b\":" FORM "}");
+    CHECK_INT(w.n_sent, 0);
+    CHECK_STR(peg_cstr(w.reason), "the client's stream broke, so it cannot be asked");
+    world_free(&w);
+}
+
+TEST(session_that_is_over_has_no_answers)
+{
+    struct world w;
+
+    begin_session(&w);
+    ask(&w, 0, "{\"a\":" FORM "}");
+    mcp_peer_refuse(w.peer, "it is over");
+    CHECK_STR(peg_cstr(w.reason), "it is over");
+    ask(&w, 0, "{\"b\":" FORM "}");
+    CHECK_STR(peg_cstr(w.reason), "the client cannot be asked for this");
+    CHECK_INT(w.n_answered, 2);
     world_free(&w);
 }
 

@@ -22,6 +22,8 @@ static void read_note(peg_mcp_request *request, void *user)
 {
     (void)user;
     CHECK_INT(peg_mcp_reply_message(request, "user", peg_cstr("x")), PEG_ESTATE);
+    CHECK_INT(peg_mcp_reply_media(request, "user", "image/png", peg_cstr("x")), PEG_ESTATE);
+    CHECK_INT(peg_mcp_reply_resource(request, "user", "a:b", NULL, peg_cstr("x")), PEG_ESTATE);
     CHECK_INT(peg_mcp_reply_text(request, peg_cstr("\xff")), PEG_EINVAL);
     CHECK_INT(peg_mcp_reply_text(request, peg_cstr("hello")), PEG_OK);
     CHECK_INT(peg_mcp_reply_bytes(request, peg_cstr("PNG")), PEG_OK);
@@ -63,6 +65,11 @@ static void greet(peg_mcp_request *request, void *user)
     CHECK_INT(peg_mcp_reply_message(request, "somebody", peg_cstr("x")), PEG_EINVAL);
     CHECK_INT(peg_mcp_reply_text(request, peg_cstr(text)), PEG_OK);
     CHECK_INT(peg_mcp_reply_message(request, "assistant", peg_cstr("Of course")), PEG_OK);
+    CHECK_INT(peg_mcp_reply_media(request, "user", "text/plain", peg_cstr("x")), PEG_EINVAL);
+    CHECK_INT(peg_mcp_reply_media(request, "somebody", "image/png", peg_cstr("x")), PEG_EINVAL);
+    CHECK_INT(peg_mcp_reply_media(request, "user", "audio/wav", peg_cstr("WAV")), PEG_OK);
+    CHECK_INT(peg_mcp_reply_resource(request, "user", "a:b", NULL, peg_cstr("\xff")), PEG_EINVAL);
+    CHECK_INT(peg_mcp_reply_resource(request, "user", "a:b", "text/plain", peg_cstr("R")), PEG_OK);
 }
 
 static void suggest(peg_mcp_request *request, void *user)
@@ -237,9 +244,13 @@ TEST(prompts_are_listed_made_and_completed)
                    "\"required\":true},{\"name\":\"style\",\"required\":false}]");
     pipes_send(&p, L("2", "prompts/get", "{\"name\":\"greet\",\"arguments\":{\"who\":\"Ada\"}}"));
     check_result(&p, false, "GetPromptResult");
-    CHECK_LINE(&p, "\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":"
-                   "\"Greet Ada\"}},{\"role\":\"assistant\",\"content\":{\"type\":\"text\","
-                   "\"text\":\"Of course\"}}]");
+    CHECK_LINE(&p,
+               "\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":"
+               "\"Greet Ada\"}},{\"role\":\"assistant\",\"content\":{\"type\":\"text\","
+               "\"text\":\"Of course\"}},{\"role\":\"user\",\"content\":{\"type\":\"audio\","
+               "\"data\":\"V0FW\",\"mimeType\":\"audio/wav\"}},{\"role\":\"user\",\"content\":{"
+               "\"type\":\"resource\",\"resource\":{\"uri\":\"a:b\",\"mimeType\":\"text/plain\","
+               "\"text\":\"R\"}}}]");
     pipes_send(&p, M("3", "prompts/get", "\"name\":\"greet\","));
     CHECK_READ(&p, "\"code\":-32602");
     pipes_send(&p, M("4", "prompts/get", "\"name\":\"greet\",\"arguments\":{\"who\":7},"));

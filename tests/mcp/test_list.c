@@ -35,6 +35,33 @@ TEST(tools_are_listed_page_by_page)
     world_free(&w);
 }
 
+TEST(empty_lists_are_there_for_modern_clients)
+{
+    static const char *const lists[] = {"resources/list", "resources/templates/list",
+                                        "prompts/list"};
+    struct world w;
+    char text[512];
+
+    world_init(&w);
+    w.source.offers = MCP_OFFERS_TOOLS | MCP_OFFERS_EMPTY_LISTS;
+    receive(&w, M("1", "server/discover", ""));
+    CHECK_HAS(&w, 0, "\"resources\":{},\"prompts\":{}");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        snprintf(text, sizeof(text), M("1", "%s", ""), lists[i]);
+        receive(&w, text);
+        CHECK_HAS(&w, 0, "\":[],\"ttlMs\":5000,\"cacheScope\":\"public\"");
+        snprintf(text, sizeof(text), L("2", "%s", "{}"), lists[i]);
+        receive(&w, text);
+        CHECK_HAS(&w, 0, "\"code\":-32601");
+    }
+    receive(&w, M("3", "resources/read", "\"uri\":\"a:b\","));
+    CHECK_HAS(&w, 0, "\"code\":-32602");
+    receive(&w, M("4", "prompts/get", "\"name\":\"p\","));
+    CHECK_HAS(&w, 0, "\"code\":-32602");
+    CHECK_INT(w.n_calls, 0);
+    world_free(&w);
+}
+
 TEST(cursor_that_no_page_gave_is_refused)
 {
     static const char *const cursors[] = {"\"\"",     "\"!\"", "7",        "null",     "\"cDEw\"",
@@ -75,7 +102,8 @@ TEST(tool_tells_all_that_its_author_said)
                                   .is_idempotent = true,
                                   .version = "1.2",
                                   .tags = tags,
-                                  .examples = peg_json_root(examples)};
+                                  .examples = peg_json_root(examples),
+                                  .artifact_kind = "markdown"};
     struct world w;
 
     world_init(&w);
@@ -87,7 +115,7 @@ TEST(tool_tells_all_that_its_author_said)
               "\"object\",\"properties\":{\"x\":true,\"y\":false}},\"outputSchema\":{\"type\":"
               "\"array\"},\"annotations\":{\"readOnlyHint\":true,\"idempotentHint\":true},"
               "\"_meta\":{\"pegboard/version\":\"1.2\",\"pegboard/tags\":[\"a\",\"b\"],"
-              "\"pegboard/examples\":[{\"x\":1}]}}]");
+              "\"pegboard/examples\":[{\"x\":1}],\"pegboard/artifact-kind\":\"markdown\"}}]");
     /* Legacy clients take schemas that are objects, and structured results that are. */
     receive(&w, L("2", "tools/list", "{}"));
     CHECK_HAS(&w, 0, "\"properties\":{\"x\":{},\"y\":{\"not\":{}}}},\"annotations\"");
@@ -105,16 +133,19 @@ TEST(schema_without_a_type_at_its_root_is_listed_as_an_object)
         {.name = peg__str("t"), .input_schema = peg_json_root(input), .is_destructive = true},
         {.name = peg__str("u"),
          .input_schema = peg_json_root(several),
-         .output_schema = peg_json_root(several)}};
+         .output_schema = peg_json_root(several)},
+        {.name = peg__str("v"), .input_schema = peg_json_root(several), .is_additive = true}};
     struct world w;
 
     world_init(&w);
     w.tools = tools;
-    w.n_tools = 2;
+    w.n_tools = 3;
     receive(&w, L("1", "tools/list", "{}"));
     CHECK_HAS(&w, 0, "{\"type\":\"object\",\"$ref\":\"#/$defs/a\",");
     CHECK_HAS(&w, 0, "\"annotations\":{\"destructiveHint\":true}");
-    CHECK_HAS(&w, 0, "{\"name\":\"u\",\"inputSchema\":{\"type\":\"object\"}}]");
+    CHECK_HAS(&w, 0, "{\"name\":\"u\",\"inputSchema\":{\"type\":\"object\"}},");
+    /* Clients take a tool for destructive if it does not say otherwise. */
+    CHECK_HAS(&w, 0, "\"annotations\":{\"destructiveHint\":false}}]");
     world_free(&w);
     peg_json_doc_free(input);
     peg_json_doc_free(several);

@@ -4,7 +4,7 @@
 
 #include <semaphore.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "pegboard/gate.h"
 #include "pegboard/media.h"
 #include "pipes.h"
@@ -119,8 +119,8 @@ static void ask_client(peg_call *call, const peg_json *args, void *user)
 {
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *answers = NULL;
     PEG_CLEANUP(peg_freep) char *text = NULL;
-    const peg_ask asks[] = {{"roots", "roots/list", NULL},
-                            {"form", "elicitation/create", peg_json_get(args, "form")}};
+    const peg_ask asks[] = {{"roots", "roots/list", NULL, false},
+                            {"form", "elicitation/create", peg_json_get(args, "form"), false}};
     peg_error error;
 
     (void)user;
@@ -396,6 +396,7 @@ TEST(gate_fails_at_once_for_a_client_that_cannot_be_asked)
 
 TEST(handlers_that_wait_for_people_take_nobodys_place)
 {
+    peg_mcp_options hurried = options; /* at the end the questions have no answer */
     struct pipes p;
     char text[256];
 
@@ -403,7 +404,8 @@ TEST(handlers_that_wait_for_people_take_nobodys_place)
     add_echo(&p, "echo", NULL);
     pipes_add(&p, &(peg_tool_def){PEG_TOOL_DEF_INIT, .name = "any", .description = "d",
                                   .run = ask_person});
-    pipes_start(&p, &options, false);
+    hurried.drain_ms = 100;
+    pipes_start(&p, &hurried, false);
     pipes_send(&p, INITIALIZE("{\"elicitation\":{}}"));
     CHECK_READ(&p, "\"id\":0");
     for (int i = 1; i <= 20; i++) {

@@ -8,7 +8,7 @@
  */
 
 #include "../t.h"
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/text/str.h"
 #include "mcp/protocol/protocol.h"
 #include "schemas.h"

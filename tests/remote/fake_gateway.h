@@ -3,8 +3,9 @@
 #define PEG_TESTS_REMOTE_FAKE_GATEWAY_H
 
 /*
- * A gateway that does what a test says: our own gRPC server with Attach alone. It writes down every
- * frame; the test waits for frames and sends its own. Include it behind t.h.
+ * A gateway that does what a test says: our own gRPC server with Attach, and for direct providers
+ * Register, Pong and EmitToolResult. It writes down every frame, and these requests as Offer, Pong
+ * and Result; the test waits for frames and sends its own. Include it behind t.h.
  */
 
 #include <poll.h>
@@ -29,6 +30,7 @@ enum fake_kind {
     FAKE_PONG,
     FAKE_DRAIN,
     FAKE_OFFER,
+    FAKE_INPUT,
     FAKE_KINDS,
 };
 
@@ -38,12 +40,12 @@ struct fake_frame {
     unsigned stream;
     char id[80];      /* of the call, or of the ping; Hello: the incarnation */
     unsigned attempt; /* Hello: its number */
-    char *text;       /* chunk, delta; Hello: "id:attempt:route " of all that run */
+    char *text;       /* chunk, delta, requests; Hello: "id:attempt:route " of all that run */
     size_t len;
-    bool more;
+    bool more;       /* Input: withdrawn */
     char name[80];   /* error code, stream of a delta; Hello: the toolset */
     char words[512]; /* of an error; Hello, Offer: "tool(schema) " of all tools */
-    unsigned number; /* reason of a Nak; Hello: credits; Result: server-data */
+    unsigned number; /* of an Input; reason of a Nak; Hello: credits; Result: server-data */
     char data[256]; /* Result: "kind/audience/data " of server-data; Hello: description and so on */
 };
 
@@ -70,6 +72,7 @@ struct fake {
     bool keeps_drained;        /* does not answer ProviderDrain */
     atomic_bool keeps_offered; /* does not answer Offer */
     atomic_bool refuses_offers;
+    atomic_bool is_old;              /* it does not know Input */
     _Atomic(enum grpc_code) refuses; /* Hello is answered with that, and its words */
     char refusal[128];
     atomic_llong lease_ms; /* that Welcome tells; 0: 10,000 */
@@ -158,6 +161,15 @@ static bool fake_note(struct fake_frame *f, const Pegboard__V1__AttachRequest *r
         f->text = strdup(request->delta->delta);
         f->len = strlen(f->text);
         return true;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_INPUT:
+        f->kind = FAKE_INPUT;
+        snprintf(f->id, sizeof(f->id), "%s", request->input->call_id);
+        f->attempt = request->input->attempt;
+        f->number = request->input->number;
+        f->more = request->input->withdrawn;
+        f->len = request->input->requests.len;
+        f->text = strndup(f->len ? (const char *)request->input->requests.data : "", f->len);
+        return true;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_NAK:
         f->kind = FAKE_NAK;
         snprintf(f->id, sizeof(f->id), "%s", request->nak->call_id);
@@ -191,6 +203,7 @@ static void fake_send_welcome(struct fake *g, struct grpc_call *call)
     Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
 
     welcome.ping_interval_ms = 10000;
+    welcome.takes_input = !atomic_load(&g->is_old);
     welcome.lease_ms = atomic_load(&g->lease_ms) ? atomic_load(&g->lease_ms) : 10000;
     response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
     response.welcome = &welcome;
@@ -315,6 +328,78 @@ static void fake_on_end(struct grpc_call *call, void *user)
     pthread_mutex_unlock(&g->lock);
 }
 
+/* ---- requests of direct providers ---------------------------------------------------------- */
+
+static void fake_keep(struct fake *g, struct grpc_call *call, const struct fake_frame *frame)
+{
+    const peg_str token = grpc_metadata_get(grpc_call_metadata(call), "authorization");
+
+    pthread_mutex_lock(&g->lock);
+    snprintf(g->authorization, sizeof(g->authorization), "%.*s", (int)token.len,
+             token.ptr ? token.ptr : "");
+    if (g->n_frames < FAKE_FRAMES)
+        g->frames[g->n_frames++] = *frame;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* True: it is answered with what `refuses` says. */
+static bool fake_refuses(struct fake *g, struct grpc_call *call)
+{
+    const enum grpc_code code = atomic_load(&g->refuses);
+
+    if (code != GRPC_OK)
+        grpc_call_finish(call,
+                         &(struct grpc_status){.code = code, .message = peg__str(g->refusal)});
+    return code != GRPC_OK;
+}
+
+/* `number` is the kind. */
+static void fake_on_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
+                             void *user)
+{
+    Pegboard__V1__RegisterResponse response = PEGBOARD__V1__REGISTER_RESPONSE__INIT;
+    struct fake_frame frame = {.kind = FAKE_OFFER, .number = (unsigned)request->kind};
+
+    snprintf(frame.id, sizeof(frame.id), "%.79s", request->name);
+    snprintf(frame.data, sizeof(frame.data), "%.60s|%.20s|%s|%.40s", request->description,
+             request->version, request->n_tags ? request->tags[0] : "", request->name);
+    fake_note_tools(&frame, request);
+    fake_keep((struct fake *)user, call, &frame);
+    if (!fake_refuses((struct fake *)user, call))
+        pegboard_v1_registry_register_reply(call, &response);
+}
+
+static void fake_on_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request,
+                         void *user)
+{
+    Pegboard__V1__PongResponse response = PEGBOARD__V1__PONG_RESPONSE__INIT;
+    struct fake_frame frame = {.kind = FAKE_PONG};
+
+    snprintf(frame.id, sizeof(frame.id), "%.79s", request->ping_id);
+    snprintf(frame.name, sizeof(frame.name), "%.79s", request->toolset);
+    fake_keep((struct fake *)user, call, &frame);
+    pegboard_v1_registry_pong_reply(call, &response);
+}
+
+static void fake_on_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultRequest *request,
+                         void *user)
+{
+    Pegboard__V1__EmitToolResultResponse response = PEGBOARD__V1__EMIT_TOOL_RESULT_RESPONSE__INIT;
+    Pegboard__V1__Result result = PEGBOARD__V1__RESULT__INIT;
+    struct fake_frame frame = {.kind = FAKE_RESULT};
+
+    result.call_id = request->call_id;
+    result.chunk = request->result;
+    result.error = request->error;
+    result.server_data = request->server_data;
+    result.n_server_data = request->n_server_data;
+    fake_note_result(&frame, &result);
+    fake_keep((struct fake *)user, call, &frame);
+    if (!fake_refuses((struct fake *)user, call))
+        pegboard_v1_registry_emit_tool_result_reply(call, &response);
+}
+
 /* ---- its life -------------------------------------------------------------------------------- */
 
 static struct pegboard_v1_registry_handlers fake_handlers;
@@ -340,7 +425,10 @@ static void fake_listen(struct fake *g, const char *address)
                                                    .attach_on_start = fake_on_start_here,
                                                    .attach_on_message = fake_on_message,
                                                    .attach_on_half_close = fake_on_half_close,
-                                                   .attach_on_end = fake_on_end};
+                                                   .attach_on_end = fake_on_end,
+                                                   .register_ = fake_on_register,
+                                                   .pong = fake_on_pong,
+                                                   .emit_tool_result = fake_on_emit};
     (void)fake_handlers;
     status = net_loops_new(1, &g->loops, &error);
     if (!status)
@@ -490,6 +578,26 @@ static inline void fake_cancel(struct fake *g, unsigned stream, const char *id)
     fake_send(g, stream, &response);
 }
 
+/* `responses` "": a refusal. */
+static inline void fake_reply(struct fake *g, unsigned stream, const char *id, unsigned number,
+                              const char *responses)
+{
+    Pegboard__V1__Answer answer = PEGBOARD__V1__ANSWER__INIT;
+    Pegboard__V1__AttachResponse response = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    static char refusal[] = "nobody is here";
+
+    answer.call_id = peg__unconst(id);
+    answer.attempt = 1;
+    answer.number = number;
+    answer.responses.data = peg__unconst(responses);
+    answer.responses.len = strlen(responses);
+    if (!responses[0])
+        answer.refusal = refusal;
+    response.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_ANSWER;
+    response.answer = &answer;
+    fake_send(g, stream, &response);
+}
+
 static inline void fake_ack(struct fake *g, unsigned stream, const char *id)
 {
     Pegboard__V1__Ack ack = PEGBOARD__V1__ACK__INIT;
@@ -566,7 +674,7 @@ static inline const struct fake_frame *fake_await(struct fake *g, enum fake_kind
                                                   const char *id, unsigned nth)
 {
     static const char *const names[FAKE_KINDS] = {"Hello", "Result", "Delta", "Nak",
-                                                  "Pong",  "Drain",  "Offer"};
+                                                  "Pong",  "Drain",  "Offer", "Input"};
     const struct fake_frame *found;
 
     pthread_mutex_lock(&g->lock);

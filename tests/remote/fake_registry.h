@@ -12,6 +12,7 @@
  *   wait        answers nothing                 garbage  answers what is no message
  *   text        answers "hello" as a string     fail_once  fails; the same identity again: attached
  *   outlast     runs longer than any wait       expire   was not started in time
+ *   drain       refused by a gateway that drains, unless n_drops is 0; then echo
  *
  * Include it behind t.h. The server runs on a loop of its own; `lock` guards what both sides see.
  */
@@ -258,6 +259,18 @@ static inline void fake_list(struct grpc_call *call,
     pegboard_v1_registry_list_toolsets_reply(call, &response);
 }
 
+static inline void fake_fill_hints(Pegboard__V1__Tool *tool)
+{
+    static char examples[] = "[{\"x\":1}]";
+
+    tool->read_only = true;
+    tool->idempotent = true;
+    tool->title = peg__unconst("A \"text\"");
+    tool->version = peg__unconst("7");
+    tool->artifact_kind = peg__unconst("markdown");
+    tool->examples = (ProtobufCBinaryData){sizeof(examples) - 1, (uint8_t *)examples};
+}
+
 static inline void fake_fill_tool(const struct fake *fake, Pegboard__V1__Tool *tool,
                                   const char *name)
 {
@@ -272,6 +285,10 @@ static inline void fake_fill_tool(const struct fake *fake, Pegboard__V1__Tool *t
             (ProtobufCBinaryData){strlen(fake->output_schema), peg__unconst(fake->output_schema)};
     tool->idempotent = strcmp(name, "echo") == 0;
     tool->timeout_ms = strcmp(name, "wait") == 0 ? 60000 : 0;
+    if (strcmp(name, "text") == 0)
+        fake_fill_hints(tool);
+    tool->destructive = strcmp(name, "fail") == 0;
+    tool->additive = strcmp(name, "data") == 0;
 }
 
 static const char *const fake_tool_names[] = {"echo",      "fail",   "talk", "data",
@@ -557,6 +574,11 @@ static inline bool fake_misbehaves(struct fake *fake, struct grpc_call *call,
         grpc_call_reply(call, peg__str("\xff\xff\xff"));
         return true;
     }
+    if (strcmp(request->tool, "drain") == 0 && atomic_load(&fake->n_drops) > 0) {
+        (void)grpc_call_add_trailer(call, peg__str("pegboard-draining"), peg__str("true"), NULL);
+        fake_refuse(call, WIRE_SERVICE_UNAVAILABLE, "this node is shutting down");
+        return true;
+    }
     if (strcmp(request->tool, "drop") == 0 && atomic_load(&fake->n_drops) > 0) {
         atomic_fetch_sub(&fake->n_drops, 1);
         grpc_call_fail(call, GRPC_UNAVAILABLE, "the connection broke");
@@ -691,6 +713,53 @@ static inline void fake_cancel_tool(struct grpc_call *call,
     pegboard_v1_registry_cancel_tool_reply(call, &response);
 }
 
+static inline void fake_describe_call(struct grpc_call *call,
+                                      const Pegboard__V1__DescribeCallRequest *request, void *user)
+{
+    Pegboard__V1__DescribeCallResponse response = PEGBOARD__V1__DESCRIBE_CALL_RESPONSE__INIT;
+    Pegboard__V1__DescribeCallResponse__Attempt attempts[2] = {
+        PEGBOARD__V1__DESCRIBE_CALL_RESPONSE__ATTEMPT__INIT,
+        PEGBOARD__V1__DESCRIBE_CALL_RESPONSE__ATTEMPT__INIT};
+    Pegboard__V1__DescribeCallResponse__Attempt *pointers[] = {&attempts[0], &attempts[1]};
+
+    (void)user;
+    if (strcmp(request->call_id, "call-7") != 0 &&
+        !(strcmp(request->toolset, "weather") == 0 && strcmp(request->idempotency_key, "k") == 0)) {
+        fake_refuse(call, WIRE_NOT_FOUND, "nothing is known of it");
+        return;
+    }
+    attempts[0].number = 1;
+    attempts[0].state = PEGBOARD__V1__DESCRIBE_CALL_RESPONSE__ATTEMPT__STATE__STATE_REVOKED;
+    attempts[0].node_id = peg__unconst("node-1");
+    attempts[1].number = 2;
+    attempts[1].state = PEGBOARD__V1__DESCRIBE_CALL_RESPONSE__ATTEMPT__STATE__STATE_CLAIMED;
+    attempts[1].provider = peg__unconst("incarnation-1");
+    attempts[1].node_id = peg__unconst("node-2");
+    attempts[1].address = peg__unconst("10.0.0.2:9090");
+    attempts[1].attached = true;
+    response.attempts = pointers;
+    response.n_attempts = 2;
+    response.call_id = peg__unconst("call-7");
+    response.state = PEGBOARD__V1__DESCRIBE_CALL_RESPONSE__STATE__STATE_ENDED;
+    response.toolset = peg__unconst("weather");
+    response.tool = peg__unconst("forecast");
+    response.principal = peg__unconst("local");
+    response.admitted_unix_ms = 1;
+    response.deadline_unix_ms = 2;
+    response.kept_until_unix_ms = 3;
+    response.coordinator_id = peg__unconst("node-1");
+    response.coordinator_address = peg__unconst("10.0.0.1:9090");
+    response.coordinator_lost = true;
+    response.other_epoch = true;
+    response.waiters = 4;
+    response.outcome = peg__unconst("error");
+    response.started = true;
+    response.error = peg__unconst("no_weather");
+    response.message = peg__unconst("there is none today");
+    response.result_bytes = 5;
+    pegboard_v1_registry_describe_call_reply(call, &response);
+}
+
 static inline void fake_status(struct grpc_call *call, const Pegboard__V1__StatusRequest *request,
                                void *user)
 {
@@ -700,6 +769,9 @@ static inline void fake_status(struct grpc_call *call, const Pegboard__V1__Statu
     Pegboard__V1__ToolsetStatus toolset = PEGBOARD__V1__TOOLSET_STATUS__INIT;
     Pegboard__V1__ToolsetStatus *pointers[] = {&toolset};
     Pegboard__V1__Outcomes outcomes = PEGBOARD__V1__OUTCOMES__INIT;
+    Pegboard__V1__RegistryTotals sum = PEGBOARD__V1__REGISTRY_TOTALS__INIT;
+    Pegboard__V1__NodeInfo other = PEGBOARD__V1__NODE_INFO__INIT;
+    Pegboard__V1__NodeInfo *nodes[] = {&other};
     struct fake_info info;
 
     node.id = peg__unconst("node-1");
@@ -714,7 +786,66 @@ static inline void fake_status(struct grpc_call *call, const Pegboard__V1__Statu
     toolset.in_flight = 3;
     response.per_toolset = pointers;
     response.n_per_toolset = request->with_toolsets ? 1 : 0;
+    other.id = peg__unconst("node-2");
+    other.calls_per_s = 1.5;
+    other.outcomes = &outcomes;
+    response.nodes = nodes;
+    response.n_nodes = 1;
+    sum.nodes = 2;
+    sum.in_flight = 6;
+    sum.queued = 7;
+    sum.calls_per_s = 2.5;
+    sum.outcomes = &outcomes;
+    response.registry = &sum;
     pegboard_v1_admin_status_reply(call, &response);
+}
+
+static inline void fake_nodes(struct grpc_call *call, const Pegboard__V1__NodesRequest *request,
+                              void *user)
+{
+    Pegboard__V1__NodesResponse response = PEGBOARD__V1__NODES_RESPONSE__INIT;
+    Pegboard__V1__NodeInfo nodes[2] = {PEGBOARD__V1__NODE_INFO__INIT,
+                                       PEGBOARD__V1__NODE_INFO__INIT};
+    Pegboard__V1__NodeInfo *pointers[] = {&nodes[0], &nodes[1]};
+
+    (void)request;
+    (void)user;
+    nodes[0].id = peg__unconst("node-1");
+    nodes[0].registry = peg__unconst("tools");
+    nodes[0].bus = peg__unconst("redis");
+    nodes[0].answers = true;
+    nodes[1].id = peg__unconst("node-2");
+    nodes[1].address = peg__unconst("10.0.0.2:9090");
+    nodes[1].version = peg__unconst("1.2.3");
+    nodes[1].state = peg__unconst("draining");
+    nodes[1].store = peg__unconst("memory");
+    nodes[1].started_unix_ms = 1;
+    nodes[1].threads = 2;
+    nodes[1].protocol = 3;
+    nodes[1].pings = true;
+    nodes[1].lease_ms = 4;
+    nodes[1].lease_left_ms = 5;
+    nodes[1].providers = 6;
+    nodes[1].in_flight = 7;
+    nodes[1].queued = 8;
+    nodes[1].settled = 9;
+    nodes[1].outcome_unknown = 10;
+    nodes[1].round_trip_us = 11;
+    response.nodes = pointers;
+    response.n_nodes = 2;
+    pegboard_v1_admin_nodes_reply(call, &response);
+}
+
+static inline void fake_drain_node(struct grpc_call *call,
+                                   const Pegboard__V1__DrainNodeRequest *request, void *user)
+{
+    Pegboard__V1__DrainNodeResponse response = PEGBOARD__V1__DRAIN_NODE_RESPONSE__INIT;
+
+    (void)user;
+    if (strcmp(request->node_id, "node-2") == 0 && request->drain_ms == 5)
+        pegboard_v1_admin_drain_node_reply(call, &response);
+    else
+        fake_refuse(call, WIRE_NOT_FOUND, "there is no such node");
 }
 
 /* ---- its life ----------------------------------------------------------------------------------
@@ -773,8 +904,10 @@ static inline void fake_prepare(struct fake *fake)
         .start_tool = fake_start_tool,
         .await_tool = fake_await_tool,
         .cancel_tool = fake_cancel_tool,
+        .describe_call = fake_describe_call,
     };
-    fake->admin = (struct pegboard_v1_admin_handlers){.user = fake, .status = fake_status};
+    fake->admin = (struct pegboard_v1_admin_handlers){
+        .user = fake, .status = fake_status, .nodes = fake_nodes, .drain_node = fake_drain_node};
 }
 
 /* At its address, or a free port. */

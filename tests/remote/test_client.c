@@ -705,12 +705,133 @@ TEST(a_node_reports_its_status)
     CHECK_INT(status->n_toolset_statuses, 1);
     CHECK_STR(peg__str(status->toolsets[0].toolset.name), "weather");
     CHECK_INT(status->toolsets[0].n_in_flight, 3);
+    CHECK(status->totals.n_nodes == 2 && status->totals.n_in_flight == 6);
+    CHECK(status->totals.n_queued == 7 && status->totals.calls_per_s > 2.4);
+    CHECK_INT(status->totals.outcomes.n_result, 5);
+    CHECK_INT(status->n_nodes, 1);
+    CHECK_STR(peg__str(status->nodes[0].id), "node-2");
+    CHECK(status->nodes[0].calls_per_s > 1.4 && status->nodes[0].outcomes.n_refused == 2);
     peg_node_status_free(status);
+    world_close(&w);
+}
+
+TEST(all_nodes_of_a_registry_are_listed)
+{
+    struct world w;
+    peg_node_list *list;
+    const peg_node *node;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_nodes(w.client, NULL, NULL, &list, &w.error), PEG_OK, w.error);
+
+    CHECK_STR(peg__str(list->registry_name), "tools");
+    CHECK_STR(peg__str(list->bus), "redis");
+    CHECK_INT(list->n_nodes, 2);
+    CHECK(list->nodes[0].answers && !list->nodes[0].pings);
+    node = &list->nodes[1];
+    CHECK_STR(peg__str(node->id), "node-2");
+    CHECK_STR(peg__str(node->address), "10.0.0.2:9090");
+    CHECK_STR(peg__str(node->version), "1.2.3");
+    CHECK_STR(peg__str(node->state), "draining");
+    CHECK_STR(peg__str(node->store), "memory");
+    CHECK(node->started_ms == 1 && node->n_threads == 2 && node->protocol == 3 && node->pings);
+    CHECK(node->lease_ms == 4 && node->lease_left_ms == 5 && node->n_providers == 6);
+    CHECK(node->n_in_flight == 7 && node->n_queued == 8 && node->n_settled == 9);
+    CHECK(node->n_unknown == 10 && node->round_trip_us == 11 && !node->answers);
+    peg_node_list_free(list);
+    world_close(&w);
+}
+
+TEST(a_node_is_drained_by_its_id)
+{
+    struct world w;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_drain_node(w.client, NULL, NULL, "node-2", 5, &w.error), PEG_OK,
+                 w.error);
+    CHECK_INT(peg_client_drain_node(w.client, NULL, NULL, "node-9", 0, &w.error), PEG_ENOTFOUND);
+    CHECK_INT(peg_client_drain_node(w.client, NULL, NULL, "", 0, &w.error), PEG_EINVAL);
+    world_close(&w);
+}
+
+TEST(what_became_of_a_call_is_described)
+{
+    struct world w;
+    const peg_remote_call_query query = {PEG_REMOTE_CALL_QUERY_INIT, .call_id = "call-7"};
+    peg_remote_call_info *info;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+
+    CHECK_STATUS(peg_client_describe_call(w.client, NULL, &query, &info, &w.error), PEG_OK,
+                 w.error);
+
+    CHECK_STR(peg__str(info->call_id), "call-7");
+    CHECK_STR(peg__str(info->state), "ended");
+    CHECK_STR(peg__str(info->toolset), "weather");
+    CHECK_STR(peg__str(info->tool), "forecast");
+    CHECK_STR(peg__str(info->principal), "local");
+    CHECK(info->admitted_ms == 1 && info->deadline_ms == 2 && info->kept_until_ms == 3);
+    CHECK_STR(peg__str(info->coordinator_id), "node-1");
+    CHECK_STR(peg__str(info->coordinator_address), "10.0.0.1:9090");
+    CHECK(info->is_coordinator_lost && info->is_other_epoch && info->n_waiters == 4);
+    CHECK_INT(info->n_attempts, 2);
+    CHECK_STR(peg__str(info->attempts[0].state), "revoked");
+    CHECK_STR(peg__str(info->attempts[0].provider), "");
+    CHECK_STR(peg__str(info->attempts[1].state), "claimed");
+    CHECK_STR(peg__str(info->attempts[1].provider), "incarnation-1");
+    CHECK_STR(peg__str(info->attempts[1].node_id), "node-2");
+    CHECK_STR(peg__str(info->attempts[1].address), "10.0.0.2:9090");
+    CHECK(info->attempts[1].number == 2 && info->attempts[1].is_attached);
+    CHECK_STR(peg__str(info->outcome), "error");
+    CHECK_STR(peg__str(info->error_name), "no_weather");
+    CHECK_STR(peg__str(info->error_message), "there is none today");
+    CHECK(info->was_started && info->result_bytes == 5);
+    peg_remote_call_info_free(info);
+    world_close(&w);
+}
+
+TEST(a_call_is_described_by_its_id_or_its_identity)
+{
+    const peg_remote_call_query by_key = {PEG_REMOTE_CALL_QUERY_INIT, .toolset = "weather",
+                                          .idempotency_key = "k"};
+    const peg_remote_call_query unknown = {PEG_REMOTE_CALL_QUERY_INIT, .toolset = "weather",
+                                           .run_id = "r", .tool_call_id = "c"};
+    const peg_remote_call_query half = {PEG_REMOTE_CALL_QUERY_INIT, .toolset = "weather",
+                                        .run_id = "r"};
+    const peg_remote_call_query keyless = {PEG_REMOTE_CALL_QUERY_INIT, .idempotency_key = "k"};
+    struct world w;
+    peg_remote_call_info *info = NULL;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    CHECK_STATUS(peg_client_describe_call(w.client, NULL, &by_key, &info, &w.error), PEG_OK,
+                 w.error);
+    info = peg_remote_call_info_free(info);
+    CHECK_INT(peg_client_describe_call(w.client, NULL, &unknown, &info, &w.error), PEG_ENOTFOUND);
+    CHECK_INT(peg_client_describe_call(w.client, NULL, &half, &info, &w.error), PEG_EINVAL);
+    CHECK_INT(peg_client_describe_call(w.client, NULL, &keyless, &info, &w.error), PEG_EINVAL);
+    CHECK_INT(peg_client_describe_call(w.client, NULL, NULL, &info, &w.error), PEG_EINVAL);
     world_close(&w);
 }
 
 /* ---- memory -------------------------------------------------------------------------------------
  */
+
+TORTURE(descriptions_of_calls_survive_any_allocation_failure)
+{
+    const peg_remote_call_query query = {PEG_REMOTE_CALL_QUERY_INIT, .call_id = "call-7"};
+    struct world w;
+    peg_remote_call_info *info;
+    peg_status status = world_open(&w);
+
+    if (!status)
+        status = peg_client_describe_call(w.client, NULL, &query, &info, &w.error);
+    if (!status)
+        peg_remote_call_info_free(info);
+    world_close(&w);
+    return status;
+}
 
 TORTURE(lists_survive_any_allocation_failure)
 {
@@ -750,6 +871,7 @@ TORTURE(changes_and_status_survive_any_allocation_failure)
                                  .n_tools = 1};
     struct world w;
     peg_node_status *node;
+    peg_node_list *nodes;
     char *stream_id = NULL;
     peg_status status = world_open(&w);
 
@@ -759,6 +881,10 @@ TORTURE(changes_and_status_survive_any_allocation_failure)
         status = peg_client_status(w.client, NULL, NULL, true, &node, &w.error);
     if (!status)
         peg_node_status_free(node);
+    if (!status)
+        status = peg_client_nodes(w.client, NULL, NULL, &nodes, &w.error);
+    if (!status)
+        peg_node_list_free(nodes);
     peg_free(stream_id);
     world_close(&w);
     return status;

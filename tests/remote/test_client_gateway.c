@@ -9,6 +9,7 @@
 
 #include "../t.h"
 #include "base/text/str.h"
+#include "pegboard/cleanup.h"
 #include "pegboard/client.h"
 #include "pegboard/gateway.h"
 #include "pegboard/pegboard.h"
@@ -72,6 +73,28 @@ static void hold(peg_call *call, const peg_json *args, void *user)
     peg_call_fail(call, "stopped");
 }
 
+/* Asks the caller, and answers with that. */
+static void ask(peg_call *call, const peg_json *args, void *user)
+{
+    PEG_CLEANUP(peg_schema_unrefp) peg_schema *schema = NULL;
+    PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *answer = NULL;
+    struct world *w = user;
+    peg_error error;
+    peg_status status =
+        peg_schema_compile(peg__str("{\"type\":\"boolean\"}"), NULL, &schema, &error);
+
+    atomic_fetch_add(&w->n_starts, 1);
+    if (!status)
+        status = peg_gate_wait(peg_call_ctx(call),
+                               &(peg_gate_def){PEG_GATE_DEF_INIT, .reason = "Sunny?",
+                                               .payload = args, .schema = schema},
+                               &answer, &error);
+    if (status)
+        peg_call_fail_with(call, &error);
+    else
+        peg_call_reply_json(call, peg_json_root(answer));
+}
+
 static const char city_schema[] = "{\"type\":\"object\",\"required\":[\"city\"],"
                                   "\"properties\":{\"city\":{\"type\":\"string\"}}}";
 
@@ -126,6 +149,7 @@ static void world_open(struct world *w)
     add_tool(w, "forecast", forecast, city_schema);
     add_tool(w, "say", run_output, NULL);
     add_tool(w, "hold", hold, NULL);
+    add_tool(w, "ask", ask, NULL);
     provide(w);
     CHECK_STATUS(peg_client_new(&(peg_client_options){PEG_CLIENT_OPTIONS_INIT,
                                                       .address = peg_gateway_address(w->gateway)},
@@ -172,7 +196,7 @@ TEST(a_provided_toolset_is_listed_searched_and_got)
     CHECK_INT(list->len, 1);
     CHECK_STR(peg__str(list->items[0].name), "weather");
     CHECK_INT(list->items[0].health, PEG_HEALTH_HEALTHY);
-    CHECK_INT(list->items[0].n_tools, 3);
+    CHECK_INT(list->items[0].n_tools, 4);
     peg_toolset_list_free(list);
 
     CHECK_STATUS(peg_client_search(w.client, NULL,
@@ -184,7 +208,7 @@ TEST(a_provided_toolset_is_listed_searched_and_got)
 
     CHECK_STATUS(peg_client_get(w.client, NULL, NULL, "weather", &toolset, &w.error), PEG_OK,
                  w.error);
-    CHECK_INT(toolset->n_tools, 3);
+    CHECK_INT(toolset->n_tools, 4);
     peg_toolset_unref(toolset);
     world_close(&w);
 }
@@ -316,6 +340,122 @@ static void record_output(peg_str stream, peg_str delta, void *user)
 
     (void)stream;
     snprintf(text + len, 64 - len, "%.*s", PEG_ARG(delta));
+}
+
+/* ---- being asked ---- */
+
+/* The first time with what does not fit, then with what does. */
+static peg_status answer_question(const peg_remote_question *question, void *user,
+                                  peg_json_doc **ret_answers, peg_error *reterr)
+{
+    unsigned *n_asked = user;
+    char text[128];
+
+    CHECK_INT(question->number, ++*n_asked);
+    CHECK_INT(strlen(question->call_id), 64);
+    snprintf(text, sizeof(text),
+             "{\"gate-%u\":{\"action\":\"accept\",\"content\":{\"answer\":%s}}}", question->number,
+             *n_asked == 1 ? "\"maybe\"" : "true");
+    return peg_json_parse(peg__str(text), NULL, ret_answers, reterr);
+}
+
+static peg_status refuse_question(const peg_remote_question *question, void *user,
+                                  peg_json_doc **ret_answers, peg_error *reterr)
+{
+    (void)question;
+    (void)user;
+    (void)ret_answers;
+    *reterr = (peg_error){.status = PEG_ECANCELED, .code = "E_BUSY", .message = "I am busy"};
+    return PEG_ECANCELED;
+}
+
+TEST(a_gate_of_a_handler_is_answered_by_the_caller)
+{
+    peg_remote_request request = request_of("ask", "{}");
+    unsigned n_asked = 0;
+    struct world w;
+
+    world_open(&w);
+    request.on_question = answer_question;
+    request.question_user = &n_asked;
+    call(&w, &request);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_RESULT);
+    CHECK_STR(w.result->json, "true");
+    CHECK_INT(n_asked, 2);
+    CHECK_INT(atomic_load(&w.n_starts), 1);
+    world_close(&w);
+}
+
+TEST(a_caller_that_refuses_or_cannot_be_asked_fails_the_gate)
+{
+    peg_remote_request request = request_of("ask", "{}");
+    struct world w;
+
+    world_open(&w);
+    request.on_question = refuse_question;
+    call(&w, &request);
+    CHECK_INT(w.result->outcome, PEG_REMOTE_ERROR);
+    CHECK_STR(peg__str(w.result->error_name), "E_TURN_GATE_REJECTED");
+    CHECK(strstr(w.result->error_message, "I am busy"));
+    request.on_question = NULL;
+    call(&w, &request);
+    CHECK_STR(peg__str(w.result->error_name), "E_GATE_UNSUPPORTED");
+    world_close(&w);
+}
+
+/* The gate of the host's own call has what the remote handler asks. */
+static void accept_all(peg_gate *gate, void *user)
+{
+    const peg_json *asked = peg_json_get(peg_gate_payload(gate), "pegboard/requests");
+    PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *doc = NULL;
+    char text[256] = "{}";
+
+    PEG_JSON_EACH_MEMBER (asked, key)
+        snprintf(text, sizeof(text),
+                 "{\"%s\":{\"action\":\"accept\",\"content\":{\"answer\":true}}}", key->u.ptr);
+    *(unsigned *)user += 1;
+    CHECK_INT(peg_json_parse(peg__str(text), NULL, &doc, NULL), PEG_OK);
+    CHECK_INT(peg_gate_resolve(gate, peg_json_root(doc), NULL), PEG_OK);
+}
+
+static void call_imported(struct world *w, peg_ctx *ctx, peg_record **ret_record)
+{
+    const peg_call_request request = {PEG_CALL_REQUEST_INIT, .call_id = peg_cstr("c1"),
+                                      .tool = peg_cstr("ask"), .args = peg_cstr("{}")};
+
+    CHECK_STATUS(peg_call_run(ctx, &request, NULL, ret_record, &w->error), PEG_OK, w->error);
+}
+
+TEST(a_question_of_an_imported_tool_is_a_gate_of_the_call)
+{
+    peg_registry *registry = NULL;
+    peg_record *record = NULL;
+    peg_ctx *deaf = NULL;
+    peg_ctx *ctx = NULL;
+    peg_str answer = {"", 0};
+    unsigned n_asked = 0;
+    struct world w;
+
+    world_open(&w);
+    CHECK_STATUS(peg_client_import(w.client, NULL, "weather", NULL, &registry, &w.error), PEG_OK,
+                 w.error);
+    CHECK_INT(peg_ctx_with_registry(NULL, registry, &deaf, NULL), PEG_OK);
+    CHECK_INT(peg_ctx_with_gates(deaf, accept_all, &n_asked, &ctx, NULL), PEG_OK);
+
+    call_imported(&w, ctx, &record);
+
+    CHECK(!peg_record_is_error(record));
+    CHECK_STATUS(peg_record_answer(record, &answer, &w.error), PEG_OK, w.error);
+    CHECK_STR(answer, "true");
+    CHECK_INT(n_asked, 1);
+    peg_record_unref(record);
+    call_imported(&w, deaf, &record);
+    CHECK_STR(peg__str(peg_record_cause(record)), "E_GATE_UNSUPPORTED");
+    peg_record_unref(record);
+    peg_ctx_unref(ctx);
+    peg_ctx_unref(deaf);
+    peg_registry_unref(registry);
+    world_close(&w);
 }
 
 TEST(output_comes_before_the_result)

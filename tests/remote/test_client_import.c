@@ -93,6 +93,43 @@ TEST(an_imported_tool_is_what_was_registered)
     CHECK_INT(peg_tool_timeout_ms(tool), 60000);
     CHECK(!peg_tool_is_idempotent(tool));
     CHECK(peg_tool_is_destructive(tool)); /* nobody says that it is not */
+    CHECK(!peg_tool_examples(tool));
+    CHECK(!peg_tool_artifact_kind(tool));
+    peg_tool_unref(tool);
+    tool = peg_registry_get(w.registry, peg__str("data"));
+    CHECK(peg_tool_is_additive(tool) && !peg_tool_is_destructive(tool));
+    peg_tool_unref(tool);
+    world_close(&w);
+}
+
+TEST(hints_title_version_examples_and_kind_of_an_imported_tool_are_its_author_s)
+{
+    struct world w;
+    peg_tool *tool;
+
+    CHECK_STATUS(world_open(&w), PEG_OK, w.error);
+    tool = peg_registry_get(w.registry, peg__str("text"));
+
+    CHECK(peg_tool_is_read_only(tool) && !peg_tool_is_destructive(tool));
+    CHECK_STR(peg_json_str(peg_json_get(peg_tool_meta(tool), "title")), "A \"text\"");
+    CHECK_STR(peg__str(peg_tool_version(tool)), "7");
+    CHECK(peg_tool_artifact_kind(tool) == &peg_artifact_markdown);
+    CHECK_INT(peg_json_len(peg_tool_examples(tool)), 1);
+    peg_tool_unref(tool);
+    world_close(&w);
+}
+
+TEST(an_example_that_the_schema_refuses_is_left_out_and_its_tool_is_not)
+{
+    struct world w;
+    peg_tool *tool;
+
+    world_begin(&w);
+    w.fake.schema = "{\"type\":\"object\",\"properties\":{\"x\":{\"type\":\"string\"}}}";
+    CHECK_STATUS(world_import(&w, "weather", NULL), PEG_OK, w.error);
+    tool = peg_registry_get(w.registry, peg__str("text"));
+
+    CHECK(tool && !peg_tool_examples(tool));
     peg_tool_unref(tool);
     world_close(&w);
 }

@@ -176,3 +176,68 @@ TEST(provider_that_was_never_started_can_be_freed)
     CHECK_INT(peg_provider_wait(w.provider, &error), PEG_ESTATE);
     world_stop(&w);
 }
+
+/* ---- pauses ---- */
+
+TEST(provider_that_is_paused_finishes_what_it_has_and_leaves)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
+    fake_call(w.gateway, 0, "c1", "hold", "{}");
+    sem_wait(&entered);
+    peg_provider_pause(w.provider);
+    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
+    fake_call(w.gateway, 0, "c2", "echo", "{}");
+    CHECK_INT(fake_await(w.gateway, FAKE_NAK, "c2", 0)->number,
+              PEGBOARD__V1__NAK__REASON__REASON_DRAINING);
+    sem_post(&released);
+    CHECK_RESULT(&w, "c1", "\"held\"");
+    fake_await_half_close(w.gateway, 0);
+
+    peg_provider_resume(w.provider);
+
+    fake_await(w.gateway, FAKE_HELLO, NULL, 1);
+    fake_call(w.gateway, 1, "c3", "echo", "{}");
+    CHECK_RESULT(&w, "c3", "{}");
+    peg_provider_stop(w.provider);
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    world_stop(&w);
+}
+
+TEST(provider_that_goes_on_before_it_left_attaches_with_what_it_runs)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
+    fake_call(w.gateway, 0, "c1", "hold", "{}");
+    sem_wait(&entered);
+    peg_provider_pause(w.provider);
+    fake_await(w.gateway, FAKE_DRAIN, NULL, 0);
+
+    peg_provider_resume(w.provider);
+
+    fake_await(w.gateway, FAKE_HELLO, NULL, 1);
+    sem_post(&released);
+    CHECK_RESULT(&w, "c1", "\"held\"");
+    peg_provider_stop(w.provider);
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    world_stop(&w);
+}
+
+TEST(provider_that_is_paused_can_be_stopped)
+{
+    struct world w;
+    peg_error error;
+
+    world_start(&w, (peg_provider_options){PEG_PROVIDER_OPTIONS_INIT, .concurrency = 1});
+    peg_provider_pause(w.provider);
+    fake_await_half_close(w.gateway, 0);
+
+    peg_provider_stop(w.provider);
+
+    CHECK_STATUS(peg_provider_wait(w.provider, &error), PEG_OK, error);
+    world_stop(&w);
+}

@@ -73,6 +73,7 @@ def test_layers_refuse_what_is_below():
 def test_layers_refuse_the_forbidden_pairs():
     expect_refused("src/gateway/a.c", '"remote/client/remote.h"', "gateway/ may not include remote/")
     expect_refused("src/tools/a.c", '"engine/engine.h"', "tools/ may not include engine/")
+    expect_refused("src/calls/provider/a.c", '"calls/caller/call.h"', "calls/provider may not include calls/caller")
 
 
 def test_layers_let_calls_use_packed_messages_and_timers_only():
@@ -261,8 +262,58 @@ def test_counts_passed_failed_and_skipped_lines():
 
 def test_a_failure_is_written_with_what_was_said_before_it():
     said = io.StringIO()
-    run_tests.write_failures(tally("# t.c:3: expected x\nnot ok 1 - b\nok 2 - c\n1..2\n", "FAIL", 1), said)
+    run_tests.write_failures(tally("# t.c:3: expected x\nnot ok 1 - b\nok 2 - c\n1..2\n", "FAIL", 1).failed, said)
     assert said.getvalue() == "  m / prog: b\n      # t.c:3: expected x\n", said.getvalue()
+
+
+def record(name, good, returncode=None, stderr=""):
+    return {"name": f"p:m / {name}", "stdout": f"{'ok' if good else 'not ok'} 1 - a\n1..1\n", "stderr": stderr,
+            "result": "OK" if good else "FAIL", "returncode": returncode if returncode is not None else int(not good)}
+
+
+def again(first, second, most=3):
+    """What counts after a second run, and what was asked of meson."""
+    counted, asked = run_tests.Tally(), []
+    known, run_tests.run_meson = run_tests.run_meson, lambda _, arguments: asked.append(arguments) or second
+    try:
+        for found in run_tests.run_again("build", ["--suite", "x"], first, most, counted):
+            run_tests.judge(found, counted)
+    finally:
+        run_tests.run_meson = known
+    return counted, asked
+
+
+def test_a_second_run_alone_counts_and_the_first_is_told():
+    counted, asked = again([record("a", True), record("b", False)], [record("b", True)])
+    assert asked == [["--suite", "x", "--num-processes", "1", "b"]], asked
+    assert counted.passed == 2 and not counted.failed, counted
+    assert [name for name, _ in counted.repeated] == ["m / b: a"], counted.repeated
+
+
+def test_a_second_run_that_fails_is_a_failure():
+    counted, _ = again([record("b", False)], [record("b", False)])
+    assert len(counted.failed) == 1 and len(counted.repeated) == 1, counted
+
+
+def test_a_second_run_that_did_not_come_changes_nothing():
+    counted, _ = again([record("b", False)], [])
+    assert len(counted.failed) == 1 and not counted.repeated, counted
+
+
+def test_memory_errors_crashes_and_many_failures_are_not_run_again():
+    for first in ([record("b", False, 99)], [record("b", False, -11)],
+                  [record("b", False, stderr="==1==ERROR: AddressSanitizer: heap-use-after-free")],
+                  [record("b", False, stderr="x.c:1:2: runtime error: shift")],
+                  [record("b", False, -6, "==7== Invalid read of size 1")],
+                  [record("a", False), record("b", False, -11)],
+                  [record(name, False) for name in "abcd"]):
+        counted, asked = again(first, [record("b", True)])
+        assert not asked and len(counted.failed) >= len(first), (first, counted)
+
+
+def test_what_a_program_left_when_it_gave_up_is_no_memory_error():
+    _, asked = again([record("b", False, -6, "==7== 288 bytes in 1 blocks are possibly lost")], [record("b", True)])
+    assert len(asked) == 1
 
 
 def test_counts_a_crash_as_a_failure():

@@ -13,6 +13,7 @@
 #include "child.h"
 #include "pegboard/record.h"
 #include "pegboard/run.h"
+#include "tools/tools.h"
 
 /* ---- fixture: one tool, and what its call answers ------------------------------------------- */
 
@@ -115,6 +116,38 @@ TEST(manifest_describes_a_toolset_and_its_tools)
     peg_tool_unref(count);
     peg_tool_unref(now);
     peg_manifest_free(manifest);
+}
+
+TEST(manifest_names_an_mcp_server)
+{
+    peg_manifest *manifest = parse("toolset: t\n"
+                                   "mcp:\n"
+                                   "  command: [server, --flag]\n"
+                                   "  env: [A=1, PEG_NO_SUCH_VARIABLE]\n"
+                                   "  timeout: 3s\n"
+                                   "  tools: {include: ['a*'], exclude: [ab]}\n");
+    const struct peg__manifest_mcp *mcp = peg__manifest_mcp(manifest);
+
+    CHECK_INT(peg_registry_len(peg_manifest_registry(manifest)), 0);
+    CHECK_STR(peg__str(mcp->command[1]), "--flag");
+    CHECK(!mcp->command[2]);
+    CHECK_STR(peg__str(mcp->env[0]), "A=1");
+    CHECK(!mcp->env[1]);
+    CHECK_STR(peg__str(mcp->include[0]), "a*");
+    CHECK_STR(peg__str(mcp->exclude[0]), "ab");
+    CHECK_INT(mcp->timeout_ms, 3000);
+    peg_manifest_free(manifest);
+    manifest = parse("toolset: t\ntools:\n- {name: n, description: d, command: [x]}\n");
+    CHECK(!peg__manifest_mcp(manifest));
+    peg_manifest_free(manifest);
+}
+
+TEST(manifest_refuses_an_mcp_server_that_cannot_be)
+{
+    check_refused("toolset: t\nmcp: {command: [x], tool: {}}\n", "/mcp/tool", 2, 21, "tool");
+    check_refused("toolset: t\nmcp: {command: [x], timeout: 3}\n", "/mcp/timeout", 2, 30, "unit");
+    check_refused("toolset: t\nmcp: {command: []}\n", "/mcp/command", 2, 16, "");
+    check_refused("toolset: t\n", "", 1, 1, "'tools' is missing");
 }
 
 TEST(manifest_may_be_json)

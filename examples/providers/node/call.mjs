@@ -4,28 +4,22 @@
 //
 //   node call.mjs ADDRESS TOOLSET TOOL ARGUMENTS
 
-import { connect, metadata, nameOf } from "./registry.mjs";
+import { connect } from "pegboard";
 
 if (process.argv.length !== 6) {
   console.error("usage: node call.mjs ADDRESS TOOLSET TOOL ARGUMENTS");
   process.exit(1);
 }
-const DEADLINE_MS = 30000;
 const [address, toolset, tool, args] = process.argv.slice(2);
 const client = connect(address);
-const stream = client.CallToolStream({ toolset, tool, payload: Buffer.from(args) }, metadata(),
-  { deadline: Date.now() + DEADLINE_MS });
-
-function fail(words) {
-  console.error(words);
+try {
+  for await (const event of client.stream(toolset, tool, args)) {
+    if (event.type === "output") process.stderr.write(event.delta);
+    else if (event.type === "result") console.log(JSON.stringify(event.value));
+  }
+} catch (error) { // a ToolError: the tool ran and failed; else the gateway's, and error.started tells whether it may have
+  console.error(`${error.code}: ${error.message}`);
   process.exitCode = 1;
+} finally {
+  client.close();
 }
-
-stream.on("data", ({ output, result }) => {
-  if (output) process.stderr.write(output.delta);
-  else if (result?.error) fail(`${result.error.code}: ${result.error.message}`); // the tool ran and failed
-  else if (result) console.log(result.result.toString());
-});
-// The gateway's: the tool did not run, or nobody knows how it ended.
-stream.on("error", (error) => fail(`${nameOf(error)}: ${error.details}`));
-stream.on("status", () => client.close());

@@ -222,7 +222,6 @@ static void note_epoch(struct redis_bus *bus, uint64_t epoch)
 
     if (epoch == bus->epoch || !bus->session)
         return;
-    atomic_fetch_add(&bus->hub->n_epochs, 1);
     peg__fail(&error, PEG_EIO, "E_REDIS_EPOCH",
               "the registers of Redis were lost, or may have been: all calls are read again");
     redis_session_doom(bus->session, &error);
@@ -239,6 +238,8 @@ static void on_epoch(struct redis_request *request, const struct resp_value *rep
     struct redis_command *answered;
 
     redis_bus_hold(bus);
+    if (is_known)
+        redis_count_round_trip(bus->hub, net_loop_now_ns(bus->loop) - command->answer.asked_ns);
     bus->group = (struct redis_commands){0};
     while ((answered = redis_commands_take(&group))) {
         answered->answer.epoch = epoch;
@@ -307,6 +308,26 @@ void redis_put_key2(struct redis_bus *bus, struct peg__buf *out, const char *res
 void redis_put_key(struct redis_bus *bus, struct peg__buf *out, const char *rest)
 {
     redis_put_key2(bus, out, rest, peg__str(""));
+}
+
+enum { REGISTER_TEXT = 96 };
+
+void redis_put_register(struct redis_bus *bus, struct peg__buf *out, const struct bus_id *id,
+                        char what, uint32_t n)
+{
+    char text[REGISTER_TEXT];
+    char *at = text;
+
+    *at++ = '{';
+    bus_id_print(id, at);
+    at += 2 * (size_t)id->len;
+    *at++ = '}';
+    *at++ = ':';
+    *at++ = what;
+    if (what == BUS_CLAIM || what == BUS_QUESTION || what == BUS_REPLY)
+        at = peg__put_decimal(at, n);
+    *at = '\0';
+    redis_put_key(bus, out, text);
 }
 
 /* The name of a script is known when a connection was there once. */

@@ -29,6 +29,7 @@ struct redis_conn {
     unsigned n_skipped; /* replies of the first pending request that came already */
     struct net_timer watchdog;
     int64_t timeout_ns;
+    struct redis_traffic *traffic;
     int64_t progress_ns; /* when the last reply came, or when the first request was sent */
     bool is_awaited;     /* the loop expects replies */
     bool is_doomed;
@@ -102,6 +103,23 @@ peg_status redis_queue_add(struct redis_queue *queue, size_t mark, struct redis_
     request->next = NULL;
     append_requests(&queue->requests, &one);
     return PEG_OK;
+}
+
+peg_status redis_queue_move(struct redis_queue *queue, struct redis_queue *from)
+{
+    const size_t mark = redis_queue_mark(queue);
+    peg_status status = PEG_OK;
+
+    peg__buf_str(&queue->out, peg__buf_view(&from->out));
+    if (queue->out.status) {
+        status = queue->out.status;
+        queue->out.len = mark;
+        queue->out.status = PEG_OK;
+        return status;
+    }
+    peg__buf_clear(&from->out);
+    append_requests(&queue->requests, &from->requests);
+    return status;
 }
 
 void redis_queue_fail(struct redis_queue *queue)
@@ -248,6 +266,8 @@ void redis_conn_send(struct redis_conn *conn, struct redis_queue *queue)
         conn->progress_ns = net_loop_now_ns(conn->loop);
         net_loop_arm(conn->loop, &conn->watchdog, conn->progress_ns + conn->timeout_ns);
     }
+    if (conn->traffic)
+        atomic_fetch_add_explicit(&conn->traffic->n_sent, queue->out.len, memory_order_relaxed);
     conn->out = queue->out;
     queue->out = empty;
     append_requests(&conn->pending, &queue->requests);
@@ -310,6 +330,8 @@ static void on_bytes(void *user, const uint8_t *bytes, size_t len)
     peg_status status = PEG_OK;
     peg_error error;
 
+    if (conn->traffic)
+        atomic_fetch_add_explicit(&conn->traffic->n_received, len, memory_order_relaxed);
     hold(conn);
     while (rest.len && !status && !conn->is_dropped && !conn->is_doomed) {
         const struct resp_value *value = NULL;
@@ -361,6 +383,7 @@ peg_status redis_conn_new(struct net_loop *loop, const struct net_address *addre
         .out = PEG__BUF(PEG_LIMIT_REDIS_OUT_BYTES),
         .watchdog = {.fn = watch_progress},
         .timeout_ns = options->timeout_ms * PEG_NS_PER_MS,
+        .traffic = options->traffic,
         .n_holds = 1,
     };
     status = net_stream_connect(loop, address, &stream_options, &stream_events, conn, &conn->stream,

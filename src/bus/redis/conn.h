@@ -15,6 +15,8 @@
  * On the loop's thread.
  */
 
+#include <stdatomic.h>
+
 #include "bus/redis/resp.h"
 #include "net/stream/stream.h"
 
@@ -52,12 +54,21 @@ static inline size_t redis_queue_mark(const struct redis_queue *queue)
  * the mark, and fn is not called. */
 peg_status redis_queue_add(struct redis_queue *queue, size_t mark,
                            struct redis_request *request) PEG_MUST_USE;
+/* Everything that is in `from` goes behind what is in `queue`. PEG_ELIMIT, PEG_ENOMEM: nothing has
+ * changed. */
+peg_status redis_queue_move(struct redis_queue *queue, struct redis_queue *from) PEG_MUST_USE;
 /* All of them get NULL. A request that is added meanwhile stays. */
 void redis_queue_fail(struct redis_queue *queue);
 
 /* ---- the connection ---- */
 
 struct redis_conn;
+
+/* Bytes on connections, counted as they go; any thread reads them. */
+struct redis_traffic {
+    atomic_ullong n_sent;
+    atomic_ullong n_received;
+};
 
 /* Any of them may drop the connection. */
 struct redis_conn_events {
@@ -71,9 +82,10 @@ struct redis_conn_events {
 };
 
 struct redis_conn_options {
-    struct net_tls_config *tls; /* NULL: plain */
-    const char *host;           /* that its certificate must have */
-    int64_t timeout_ms;         /* for the next reply */
+    struct net_tls_config *tls;    /* NULL: plain */
+    const char *host;              /* that its certificate must have */
+    int64_t timeout_ms;            /* for the next reply */
+    struct redis_traffic *traffic; /* outlives the connection; NULL: it is not counted */
 };
 
 peg_status redis_conn_new(struct net_loop *loop, const struct net_address *address,

@@ -110,6 +110,28 @@ static peg_status check_memory(peg_str info, peg_error *reterr)
                      (int)(policy.len < 40 ? policy.len : 40), policy.ptr);
 }
 
+bool redis_info_lacks_aof(peg_str info)
+{
+    return peg__str_is(find_field(info, "aof_enabled"), "0");
+}
+
+#define REDIS_AT_RISK                                                                              \
+    "when it restarts it forgets calls: one that is asked for again with its identity may run "    \
+    "twice, and one that runs ends with outcome_unknown; toolsets are written again. "
+
+const char *redis_persistence_risk(peg_str appendonly, peg_str appendfsync)
+{
+    if (!peg__str_is(appendonly, "yes"))
+        return "Redis does not write what it keeps to disk at once (appendonly is no), "
+               "so " REDIS_AT_RISK "Set appendonly to yes and appendfsync to everysec";
+    if (peg__str_is(appendfsync, "no"))
+        return "Redis leaves it to the system when what it keeps reaches the disk (appendfsync is "
+               "no), so when its machine fails it forgets the calls of some 30 s: those that are "
+               "asked for again with their identity may run twice. Set appendfsync to everysec, or "
+               "to always";
+    return NULL;
+}
+
 peg_status redis_check_info(peg_str info, char ret_run_id[REDIS_RUN_ID_TEXT], peg_error *reterr)
 {
     const peg_str run_id = find_field(info, "run_id");

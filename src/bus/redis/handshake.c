@@ -3,7 +3,8 @@
 /*
  * What a loop does with a new connection before anything else:
  *
- *   SCRIPT LOAD...; CONFIG GET; SUBSCRIBE; SET secret NX GET; SET epoch NX GET; TIME
+ *   SCRIPT LOAD...; CONFIG GET; CLIENT TRACKING; SUBSCRIBE; SET secret NX GET; SET epoch NX GET;
+ *   TIME
  *   the epoch is of another run of the server: a new one, by compare-and-set
  *   leases again, maps                                                         before the rest
  *
@@ -91,6 +92,8 @@ static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
         snprintf(bus->epoch_text, sizeof(bus->epoch_text), PEG_FMT, PEG_ARG(epoch_text));
     if (epoch != bus->epoch)
         bus->has_stepped = false; /* the new one says so already */
+    if (was_ready && epoch != bus->epoch)
+        atomic_fetch_add(&bus->hub->n_epochs, 1);
     bus->epoch = epoch;
     bus->is_ready = true;
     bus->was_ready = true;
@@ -101,6 +104,7 @@ static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
     net_loop_later(bus->loop, &bus->flush);
     if (was_ready && bus->bus.events.on_reset)
         bus->bus.events.on_reset(bus->bus.user);
+    redis_report_tracked(bus);
 }
 
 /* ---- the epoch ----------------------------------------------------------------------------- */
@@ -308,32 +312,84 @@ static bool has_small_buffer(peg_str limits)
            hard < PEG_LIMIT_REDIS_BUFFER_BYTES;
 }
 
-/* A user who may not ask is not warned. */
-static void on_buffer(struct redis_request *request, const struct resp_value *reply)
+static void warn_of_buffers(struct bus_redis_hub *hub, const struct resp_value *reply)
+{
+    if (has_small_buffer(resp_member(reply, "client-output-buffer-limit")) &&
+        !atomic_exchange(&hub->has_warned_of_buffers, true))
+        peg__log(PEG_LOG_WARN, "E_REDIS_BUFFER",
+                 "Redis cuts off nodes to which some large results are sent at once: set "
+                 "client-output-buffer-limit to \"pubsub 32mb 8mb 60\", its default, or more");
+}
+
+/* ---- persistence --------------------------------------------------------------------------- */
+
+/* A user who may not ask for settings knows from INFO whether there is a file at all. */
+static void warn_of_loss(const struct redis_bus *bus, const struct resp_value *reply)
+{
+    const peg_str appendonly = resp_member(reply, "appendonly");
+    const char *risk = NULL;
+
+    if (appendonly.len)
+        risk = redis_persistence_risk(appendonly, resp_member(reply, "appendfsync"));
+    else if (bus->session && redis_session_lacks_aof(bus->session))
+        risk = redis_persistence_risk(peg__str("no"), peg__str(""));
+    if (risk && !atomic_exchange(&bus->hub->has_warned_of_loss, true))
+        peg__log(PEG_LOG_WARN, "E_REDIS_PERSISTENCE", "%s", risk);
+}
+
+static void on_config(struct redis_request *request, const struct resp_value *reply)
 {
     struct redis_command *command = (struct redis_command *)request;
-    struct bus_redis_hub *hub = command->bus->hub;
 
-    if (reply && has_small_buffer(resp_member(reply, "client-output-buffer-limit")) &&
-        !atomic_exchange(&hub->has_warned, true))
-        peg__log(PEG_LOG_WARN, "E_REDIS_BUFFER",
-                 "Redis cuts off nodes to which many large results are sent at once: set "
-                 "client-output-buffer-limit to \"pubsub 256mb 64mb 60\"");
+    if (reply) {
+        warn_of_buffers(command->bus->hub, reply);
+        warn_of_loss(command->bus, reply);
+    }
     redis_command_give(command);
 }
 
-static void put_buffer(struct redis_bus *bus)
+static void put_config(struct redis_bus *bus)
 {
     struct peg__buf *out = &bus->handshake_queue.out;
     const size_t mark = redis_queue_mark(&bus->handshake_queue);
-    struct redis_command *command = new_command(bus, on_buffer);
+    struct redis_command *command = new_command(bus, on_config);
 
     if (!command)
         return;
-    resp_put_command(out, 3);
+    resp_put_command(out, 5);
     resp_puts(out, "CONFIG");
     resp_puts(out, "GET");
     resp_puts(out, "client-output-buffer-limit");
+    resp_puts(out, "appendonly");
+    resp_puts(out, "appendfsync");
+    ask_in_handshake(command, mark);
+}
+
+/* ---- tracking ------------------------------------------------------------------------------ */
+
+/* Only direct toolsets need it: a user who may not is told when one is called. */
+static void on_tracking(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+
+    if (reply)
+        command->bus->can_track = reply->kind == RESP_TEXT;
+    redis_command_give(command);
+}
+
+static void put_tracking(struct redis_bus *bus)
+{
+    struct peg__buf *out = &bus->handshake_queue.out;
+    const size_t mark = redis_queue_mark(&bus->handshake_queue);
+    struct redis_command *command = new_command(bus, on_tracking);
+
+    if (!command)
+        return;
+    resp_put_command(out, 4);
+    resp_puts(out, "CLIENT");
+    resp_puts(out, "TRACKING");
+    resp_puts(out, "ON");
+    resp_puts(out, "OPTIN");
     ask_in_handshake(command, mark);
 }
 
@@ -380,12 +436,12 @@ static void put_subscriptions(struct redis_bus *bus)
 
     if (!command)
         return;
-    resp_put_command(out, 5);
+    resp_put_command(out, 3 + BUS_N_MAPS);
     resp_puts(out, "SUBSCRIBE");
     redis_put_key2(bus, out, "loop:", peg__str(bus->self_text));
     redis_put_key(bus, out, "lost");
-    redis_put_key(bus, out, redis_map_channels[BUS_MAP_TOOLSETS]);
-    redis_put_key(bus, out, redis_map_channels[BUS_MAP_PROVIDERS]);
+    for (unsigned i = 0; i < BUS_N_MAPS; i++)
+        redis_put_key(bus, out, redis_map_channels[i]);
     redis_hub_put_secret(bus->hub, out);
     ask_in_handshake(command, mark);
 }
@@ -427,7 +483,8 @@ static void put_time(struct redis_bus *bus)
 void redis_handshake(struct redis_bus *bus)
 {
     put_scripts(bus);
-    put_buffer(bus);
+    put_config(bus);
+    put_tracking(bus);
     put_subscriptions(bus);
     put_epoch(bus);
     put_time(bus);

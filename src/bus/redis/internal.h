@@ -5,8 +5,9 @@
 /*
  * The files of this room, left to right; calls go to the right:
  *
- *   redis.c   handshake.c   leases.c  maps.c  requests.c   command.c   message.c  ledger.c
- * scripts.c session.c   fitness.c  conn.c  resp.c  url.c
+ *   redis.c   handshake.c   leases.c  maps.c  stream_keys.c  streams.c  requests.c   large.c
+ *   command.c   message.c
+ *   ledger.c  scripts.c  stats.c   session.c   fitness.c  conn.c  resp.c  url.c
  */
 
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #include "bus/redis/ledger.h"
 #include "bus/redis/redis.h"
 #include "bus/redis/session.h"
+#include "bus/redis/streams.h"
 
 enum {
     REDIS_PREFIX_TEXT = 272, /* "peg:" name ":" */
@@ -55,7 +57,13 @@ struct bus_redis_hub {
     atomic_ullong n_commands;
     atomic_ullong n_connects;
     atomic_ullong n_epochs;
-    atomic_bool has_warned; /* of buffers of subscribers */
+    struct redis_traffic traffic;
+    atomic_ullong fenced_ns;
+    atomic_llong round_trip_ns;
+    atomic_ullong round_trips_ns;
+    atomic_ullong round_trips[BUS_REDIS_BUCKETS];
+    atomic_bool has_warned_of_buffers; /* of subscribers */
+    atomic_bool has_warned_of_loss;
 };
 
 /* ---- a loop ---- */
@@ -71,6 +79,7 @@ struct redis_command {
     struct peg__blob *value;       /* that is written; a reference */
     struct bus_address *addresses; /* of the answer; owned */
     struct redis_command *batch;   /* the leases that one script asks for */
+    struct bus_id id;              /* of a register */
     char *text;                    /* a name or a key; owned */
     size_t text_len;
     struct redis_cost cost; /* of a register */
@@ -118,6 +127,8 @@ struct redis_bus {
     struct bus *local; /* for what stays in the process */
     struct redis_session *session;
     struct redis_queue queue;
+    struct redis_queue late; /* commands that other ones take along, or the timer sends */
+    struct net_timer late_timer;
     struct net_later flush;
     struct net_later report; /* changes of maps */
     struct net_timer check;
@@ -141,22 +152,40 @@ struct redis_bus {
     struct peg__map names; /* of leases that this loop has, with when they end */
     int64_t renewed_ns;    /* when it asked for the last lease of its own address that it got */
     int64_t lease_ns;
+    int64_t fence_counted_ns; /* until when its fenced time is in the counters */
     struct redis_offset offset;
     int64_t offset_ns; /* from the monotonic clock to cluster time */
     bool has_stepped;  /* Redis TIME has, under the epoch that is known */
 
     struct redis_map maps[BUS_N_MAPS];
-    struct redis_commands bodies; /* to be fetched */
-    size_t n_bodies;              /* that are being fetched */
-    const char *last_refusal;     /* its code: each is logged once */
+    struct redis_commands large; /* bodies and results to be fetched */
+    size_t n_large;              /* that are being fetched */
+    const char *last_refusal;    /* its code: each is logged once */
     unsigned n_holds;
     bool is_dead;
+
+    bool can_track;          /* the server reports changes of keys that were read */
+    struct peg__map tracked; /* by key */
+    struct bus_tracked *first_tracked;
+    struct bus_tracked *tracked_cursor; /* the one that is reported next */
+    struct redis_commands reads;        /* of streams, to be asked for */
+    size_t n_reads;                     /* without an answer */
+    size_t max_reads;
 };
 
 static inline struct redis_bus *redis_bus_of(struct bus *bus)
 {
     return (struct redis_bus *)bus;
 }
+
+/* ---- stats.c ---- */
+
+void redis_count_round_trip(struct bus_redis_hub *hub, int64_t ns);
+/* How long it has been fenced since it was last counted: before the lease is renewed, and now and
+ * then. */
+void redis_count_fenced(struct redis_bus *bus);
+/* When the fence falls. */
+int64_t redis_fence_ns(const struct redis_bus *bus);
 
 /* ---- command.c ---- */
 
@@ -198,6 +227,19 @@ void redis_put_key2(struct redis_bus *bus, struct peg__buf *out, const char *res
 void redis_put_script(struct redis_bus *bus, enum redis_script script, size_t n_keys,
                       size_t n_args);
 
+/* The key of a register: "peg:<name>:{<id>}:c", ":k7". */
+void redis_put_register(struct redis_bus *bus, struct peg__buf *out, const struct bus_id *id,
+                        char what, uint32_t n);
+
+/* ---- large.c ---- */
+
+/* Fetches the body that the text names, or the result of the id, when it is its turn; fn gets the
+ * reply, and calls redis_large_end(). */
+void redis_large_ask(struct redis_command *command);
+void redis_large_end(struct redis_bus *bus, bool is_connected);
+/* What has yet to be fetched is lost with the connection. */
+void redis_large_drop(struct redis_bus *bus);
+
 /* ---- message.c ---- */
 
 /* How it travels; the body follows, or lies at a key of its own, whose name follows. */
@@ -216,13 +258,42 @@ void redis_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg_
                          int64_t keep_until_ms, struct bus_wait *wait);
 void redis_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
 void redis_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts);
+/* What was put into bus->late since the mark goes with other commands, some milliseconds later. */
+void redis_command_ask_late(struct redis_command *command, size_t mark);
+/* What was put off. */
+void redis_send_late(struct redis_bus *bus);
 void redis_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_until_ms,
                     struct bus_wait *wait);
 void redis_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *wait);
 /* A message that was published to this loop. */
 void redis_on_message(struct redis_bus *bus, peg_str bytes);
-/* Messages without their bodies are lost with the connection. */
-void redis_drop_bodies(struct redis_bus *bus);
+
+/* ---- streams.c ---- */
+
+struct redis_stream_id {
+    uint64_t ms;
+    uint64_t sequence;
+};
+bool redis_stream_id_parse(peg_str text, struct redis_stream_id *ret_id);
+bool redis_stream_id_is_before(struct redis_stream_id a, struct redis_stream_id b);
+/* As redis_command_new(). */
+struct redis_command *redis_stream_command(struct redis_bus *bus, struct bus_stream_wait *wait,
+                                           void (*fn)(struct redis_request *request,
+                                                      const struct resp_value *reply));
+/* NULL: it is not wanted. */
+struct bus_stream_reply *redis_stream_reply(struct redis_command *command);
+/* A text is the answer; none says that there is no such key. */
+void redis_stream_on_text(struct redis_request *request, const struct resp_value *reply);
+/* EXPIRE ... NX, in one of the queues. */
+void redis_put_expire(struct peg__buf *out, peg_str key, int64_t seconds);
+/* The text of an item of a list; "" if there is none. */
+peg_str redis_text_at(const struct resp_value *list, size_t i);
+/* The server says that keys have changed; NULL: all of them, perhaps. */
+void redis_on_invalidate(struct redis_bus *bus, const struct resp_value *keys);
+/* The connection is lost: reads that wait are, too, and those that follow are careful. */
+void redis_drop_reads(struct redis_bus *bus);
+/* Changes may have been missed: all keys are to be read again. */
+void redis_report_tracked(struct redis_bus *bus);
 
 /* ---- leases.c ---- */
 

@@ -183,6 +183,7 @@ static void note_lease(struct redis_bus *bus, const struct redis_command *comman
     }
     keep_name(bus, name, peg__clock_after_ms(asked_ns, command->lease_ms));
     if (is_own_name(bus, command)) {
+        redis_count_fenced(bus);
         bus->renewed_ns = asked_ns;
         bus->lease_ns = command->lease_ms * PEG_NS_PER_MS;
         drop_ended_names(bus, net_loop_now_ns(bus->loop));
@@ -468,6 +469,5 @@ bool redis_is_fenced(struct bus *bus)
 {
     const struct redis_bus *self = redis_bus_of(bus);
 
-    return net_loop_now_ns(self->loop) >=
-           self->renewed_ns + self->lease_ns - self->lease_ns / STEP_PART;
+    return net_loop_now_ns(self->loop) >= redis_fence_ns(self);
 }

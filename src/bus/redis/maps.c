@@ -24,9 +24,11 @@
 #include "base/text/str.h"
 #include "bus/redis/internal.h"
 
-static const char *const values_keys[BUS_N_MAPS] = {"map:toolsets", "map:providers"};
-static const char *const index_keys[BUS_N_MAPS] = {"map:toolsets:index", "map:providers:index"};
-const char *const redis_map_channels[BUS_N_MAPS] = {"map:toolsets:hints", "map:providers:hints"};
+static const char *const values_keys[BUS_N_MAPS] = {"map:toolsets", "map:providers", "map:nodes"};
+static const char *const index_keys[BUS_N_MAPS] = {"map:toolsets:index", "map:providers:index",
+                                                   "map:nodes:index"};
+const char *const redis_map_channels[BUS_N_MAPS] = {"map:toolsets:hints", "map:providers:hints",
+                                                    "map:nodes:hints"};
 
 static void fetch_next(struct redis_bus *bus, enum bus_map number);
 

@@ -70,6 +70,7 @@ static void give_up(struct net_timer *timer)
     bus->n_leases = 0;
     redis_queue_fail(&bus->queue);
     redis_commands_reject(&bus->leases, PEG_EIO);
+    redis_commands_reject(&bus->reads, PEG_EIO);
     redis_bus_release(bus);
 }
 
@@ -102,6 +103,11 @@ static void flush_round(struct net_later *later)
     redis_bus_release(bus);
 }
 
+static void send_late(struct net_timer *timer)
+{
+    redis_send_late(peg__container_of(timer, struct redis_bus, late_timer));
+}
+
 static void report_maps(struct net_later *later)
 {
     redis_maps_report(peg__container_of(later, struct redis_bus, report));
@@ -114,6 +120,7 @@ static void check_server(struct net_timer *timer)
     net_loop_arm(bus->loop, timer,
                  peg__clock_after_ms(net_loop_now_ns(bus->loop), bus->hub->check_ms));
     redis_ledger_sweep(bus->hub->ledger, now_ms(&bus->bus));
+    redis_count_fenced(bus);
     if (!bus->is_ready)
         return;
     bus->n_in_group++;
@@ -164,11 +171,14 @@ static void on_push(void *user, const struct resp_value *push)
     const struct resp_value *channel = resp_item(push, 1);
     const struct resp_value *bytes = resp_item(push, 2);
 
-    if (!what || !channel || !bytes || what->kind != RESP_TEXT || channel->kind != RESP_TEXT ||
-        bytes->kind != RESP_TEXT || !peg__str_is(what->text, "message"))
+    if (!what || !channel || what->kind != RESP_TEXT)
         return;
     redis_bus_hold(bus);
-    on_published(bus, channel->text, bytes->text);
+    if (peg__str_is(what->text, "invalidate"))
+        redis_on_invalidate(bus, channel);
+    else if (bytes && channel->kind == RESP_TEXT && bytes->kind == RESP_TEXT &&
+             peg__str_is(what->text, "message"))
+        on_published(bus, channel->text, bytes->text);
     redis_bus_release(bus);
 }
 
@@ -192,7 +202,8 @@ static void on_lost(void *user, const peg_error *error, bool was_ready)
     bus->is_ready = false;
     log_loss(bus, error);
     redis_commands_reject(&bus->group, PEG_EIO);
-    redis_drop_bodies(bus);
+    redis_large_drop(bus);
+    redis_drop_reads(bus);
     redis_maps_lose(bus);
     if (!bus->is_dead && (bus->queue.requests.first || bus->leases.first))
         net_loop_later(bus->loop, &bus->flush);
@@ -224,6 +235,7 @@ static void free_bus(struct bus *bus)
     struct redis_bus *self = redis_bus_of(bus);
 
     if (self->is_ready) {
+        redis_send_late(self);
         redis_put_end(self);
         redis_session_send(self->session, &self->queue);
     }
@@ -231,17 +243,22 @@ static void free_bus(struct bus *bus)
     self->is_ready = false;
     self->session = redis_session_free(self->session);
     redis_queue_fail(&self->queue);
+    redis_queue_fail(&self->late);
     redis_queue_fail(&self->handshake_queue);
     redis_queue_free(&self->queue);
+    redis_queue_free(&self->late);
     redis_queue_free(&self->handshake_queue);
     redis_commands_reject(&self->group, PEG_EIO);
     redis_commands_reject(&self->leases, PEG_EIO);
-    redis_drop_bodies(self);
+    redis_large_drop(self);
+    redis_drop_reads(self);
     redis_maps_lose(self);
     redis_maps_free(self);
     redis_free_names(self);
+    peg__map_free(&self->tracked);
     net_loop_disarm(self->loop, &self->check);
     net_loop_disarm(self->loop, &self->hold);
+    net_loop_disarm(self->loop, &self->late_timer);
     net_loop_not_later(self->loop, &self->flush);
     net_loop_not_later(self->loop, &self->report);
     self->local = bus_free(self->local);
@@ -281,6 +298,7 @@ static struct redis_session_options session_options(struct bus_redis_hub *hub)
         .tls = hub->tls,
         .client_name = hub->client_name,
         .timeout_ms = hub->timeout_ms,
+        .traffic = &hub->traffic,
     };
 }
 
@@ -295,15 +313,19 @@ static void init_bus(struct redis_bus *self, struct bus_redis_hub *hub, struct n
         .loop = loop,
         .local = local,
         .flush = {.fn = flush_round},
+        .late_timer = {.fn = send_late},
         .report = {.fn = report_maps},
         .check = {.fn = check_server},
         .hold = {.fn = give_up},
         .names = PEG__MAP(PEG_LIMIT_BUS_LEASES),
+        .tracked = PEG__MAP(PEG_LIMIT_GATEWAY_CALLS),
+        .max_reads = PEG_LIMIT_REDIS_READS,
         .offset_ns = measure_offset_ns(loop),
         .n_holds = 1,
     };
     bus_address_print(self->bus.self, self->self_text);
     redis_queue_init(&self->queue);
+    redis_queue_init(&self->late);
     redis_queue_init(&self->handshake_queue);
     redis_maps_init(self);
     bus_local_set_face(local, &self->bus);
@@ -333,6 +355,11 @@ peg_status bus_redis_new(struct bus_redis_hub *hub, struct net_loop *loop, uint3
     }
     *ret_bus = &self->bus;
     return PEG_OK;
+}
+
+bool bus_has_streams(const struct bus *bus)
+{
+    return bus->ops == &redis_ops;
 }
 
 bool bus_redis_is_connected(const struct bus *bus)
@@ -422,16 +449,6 @@ struct bus_redis_hub *bus_redis_hub_free(struct bus_redis_hub *hub)
     pthread_mutex_destroy(&hub->lock);
     peg__free(hub);
     return NULL;
-}
-
-void bus_redis_hub_stats(struct bus_redis_hub *hub, struct bus_redis_stats *ret_stats)
-{
-    *ret_stats = (struct bus_redis_stats){
-        .n_pipelines = atomic_load(&hub->n_pipelines),
-        .n_commands = atomic_load(&hub->n_commands),
-        .n_connects = atomic_load(&hub->n_connects),
-        .n_epochs = atomic_load(&hub->n_epochs),
-    };
 }
 
 /* ---- a first look -------------------------------------------------------------------------- */

@@ -42,12 +42,22 @@ peg_status bus_redis_hub_check(struct bus_redis_hub *hub, peg_error *reterr);
  * Before a connection was made it is this node's own. */
 void bus_redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES]);
 
+/* Round trips: bucket i has those of at most BUS_REDIS_BUCKET_NS << i, the last one the rest. */
+enum { BUS_REDIS_BUCKETS = 16, BUS_REDIS_BUCKET_NS = 32000 };
+
 /* Of all loops of the node, since it was made. */
 struct bus_redis_stats {
     uint64_t n_pipelines; /* writes, each with the commands of a round */
     uint64_t n_commands;
     uint64_t n_connects; /* that became ready */
     uint64_t n_epochs;   /* changes of the epoch that a loop saw */
+    uint64_t n_sent_bytes;
+    uint64_t n_received_bytes;
+    uint64_t fenced_ns; /* in which a loop could not act, as its lease was not renewed in time */
+    /* Of rounds that read the epoch: all with registers, and one a second. */
+    int64_t round_trip_ns; /* the last one; 0: there was none */
+    uint64_t round_trips_ns;
+    uint64_t round_trips[BUS_REDIS_BUCKETS];
 };
 void bus_redis_hub_stats(struct bus_redis_hub *hub, struct bus_redis_stats *ret_stats);
 

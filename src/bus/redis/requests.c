@@ -3,7 +3,8 @@
 /*
  * Registers and messages. No script: a register is one SET, a message one PUBLISH.
  *
- *   peg:<name>:{<id>}:c|k<n>|t    SET NX GET PXAT; GET; UNLINK
+ *   peg:<name>:{<id>}:c|k<n>      SET NX GET PXAT; GET; UNLINK
+ *   peg:<name>:{<id>}:t           SET NX PXAT; GETRANGE, EXISTS if that is empty; GET; UNLINK
  *   peg:<name>:{<id>}:w           SADD and PEXPIREAT in one transaction, so that a cut between
  *                                 them leaves no set without an expiry
  *   peg:<name>:body:<random>      SET PX, then the message that names it; GETDEL
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/id.h"
@@ -19,28 +21,6 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "bus/redis/internal.h"
-
-/* ---- names of registers -------------------------------------------------------------------- */
-
-enum { REGISTER_TEXT = 96 };
-
-/* "{id}:c", "{id}:k7". */
-static void put_register_key(struct redis_bus *bus, const struct bus_id *id, char what, uint32_t n)
-{
-    char text[REGISTER_TEXT];
-    char *at = text;
-
-    *at++ = '{';
-    bus_id_print(id, at);
-    at += 2 * (size_t)id->len;
-    *at++ = '}';
-    *at++ = ':';
-    *at++ = what;
-    if (what == BUS_CLAIM)
-        at = peg__put_decimal(at, n);
-    *at = '\0';
-    redis_put_key(bus, &bus->queue.out, text);
-}
 
 static int64_t at_least_1(int64_t ms)
 {
@@ -54,69 +34,63 @@ static bool is_same(peg_str text, const struct peg__blob *value)
     return peg__str_eq(text, peg__blob_str(value));
 }
 
-/* Only what was surely not written is given back. */
-static void settle_cost(struct redis_command *command, const struct resp_value *reply)
+/* What was surely not written is given back. `found`: the reply if another was before it. */
+static void settle_cost(struct redis_command *command, const struct resp_value *reply,
+                        enum resp_kind found)
 {
     struct redis_ledger *ledger = command->bus->hub->ledger;
 
-    if (reply && (reply->kind == RESP_TEXT || reply->kind == RESP_ERROR))
+    if (reply && (reply->kind == found || reply->kind == RESP_ERROR))
         redis_ledger_give_back(ledger, &command->cost);
     else
         redis_ledger_keep(ledger, &command->cost, command->keep_until_ms);
     command->cost.is_counted = false;
 }
 
+static void give_written(struct redis_command *command)
+{
+    command->answer.written = true;
+    command->current = command->value;
+    command->value = NULL;
+    redis_command_give_with_epoch(command);
+}
+
+/* A put finds the register written, a read reads it. */
+static void give_current(struct redis_command *command, peg_str text)
+{
+    if (command->value && is_same(text, command->value)) {
+        give_written(command);
+        return;
+    }
+    command->current = peg__blob_copy(text);
+    if (command->current)
+        redis_command_give_with_epoch(command);
+    else /* a put may have happened: it has to be asked for again */
+        redis_command_reject(command, command->value ? PEG_EIO : PEG_ENOMEM);
+}
+
+/* A put has found it, and it is gone since. */
+static void give_nothing(struct redis_command *command)
+{
+    if (command->value)
+        redis_command_reject(command, PEG_EIO);
+    else
+        redis_command_give_with_epoch(command);
+}
+
 static void on_put(struct redis_request *request, const struct resp_value *reply)
 {
     struct redis_command *command = (struct redis_command *)request;
 
-    settle_cost(command, reply);
+    settle_cost(command, reply, RESP_TEXT);
     if (redis_command_is_failed(command, reply))
         return;
-    command->answer.written = reply->kind == RESP_NULL ||
-                              (reply->kind == RESP_TEXT && is_same(reply->text, command->value));
-    if (command->answer.written) {
-        command->current = command->value;
-        command->value = NULL;
-    } else {
-        command->current = reply->kind == RESP_TEXT ? peg__blob_copy(reply->text) : NULL;
-        if (!command->current) { /* its value is not known: it has to be asked for again */
-            redis_command_reject(command, PEG_EIO);
-            return;
-        }
-    }
-    redis_command_give_with_epoch(command);
-}
-
-void redis_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
-                         int64_t keep_until_ms, struct bus_wait *wait)
-{
-    struct redis_bus *self = redis_bus_of(bus);
-    const size_t mark = redis_queue_mark(&self->queue);
-    struct redis_command *command;
-
-    if (key->is_node_local) {
-        bus_put_if_absent(self->local, key, value, keep_until_ms, wait);
-        return;
-    }
-    command = redis_command_new(self, wait, on_put);
-    if (!command)
-        return;
-    if (redis_ledger_take(self->hub->ledger, key, value->len, &command->cost)) {
-        redis_command_reject(command, PEG_ELIMIT);
-        return;
-    }
-    command->value = peg__blob_ref(value);
-    command->keep_until_ms = keep_until_ms;
-    resp_put_command(&self->queue.out, 7);
-    resp_puts(&self->queue.out, "SET");
-    put_register_key(self, &key->id, key->what, key->n);
-    resp_put(&self->queue.out, peg__blob_str(value));
-    resp_puts(&self->queue.out, "NX");
-    resp_puts(&self->queue.out, "GET");
-    resp_puts(&self->queue.out, "PXAT");
-    resp_put_number(&self->queue.out, at_least_1(keep_until_ms));
-    redis_command_ask_in_group(command, mark);
+    if (reply->kind == RESP_NULL)
+        give_written(command);
+    else if (reply->kind == RESP_TEXT)
+        give_current(command, reply->text);
+    else
+        redis_command_reject(command, PEG_EIO);
 }
 
 static void on_read(struct redis_request *request, const struct resp_value *reply)
@@ -125,14 +99,128 @@ static void on_read(struct redis_request *request, const struct resp_value *repl
 
     if (redis_command_is_failed(command, reply))
         return;
-    if (reply->kind == RESP_TEXT) {
-        command->current = peg__blob_copy(reply->text);
-        if (!command->current) {
-            redis_command_reject(command, PEG_ENOMEM);
-            return;
-        }
+    if (reply->kind == RESP_TEXT)
+        give_current(command, reply->text);
+    else
+        give_nothing(command);
+}
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static void on_large_result(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct redis_bus *bus = command->bus;
+
+    redis_bus_hold(bus);
+    on_read(request, reply);
+    redis_large_end(bus, reply != NULL);
+    redis_bus_release(bus);
+}
+
+/* One that is there was empty, or was written since. */
+static void on_result_exists(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+
+    if (redis_command_is_failed(command, reply))
+        return;
+    if (reply->kind == RESP_INTEGER && reply->integer == 0) {
+        give_nothing(command);
+        return;
     }
-    redis_command_give_with_epoch(command);
+    command->request.fn = on_large_result;
+    redis_large_ask(command);
+}
+
+/* Its first bytes: none, also if it is not there. */
+static void on_result_head(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct redis_bus *bus = command->bus;
+    const size_t mark = redis_queue_mark(&bus->queue);
+
+    if (redis_command_is_failed(command, reply))
+        return;
+    if (reply->kind != RESP_TEXT) {
+        redis_command_reject(command, PEG_EIO);
+    } else if (reply->text.len > PEG_LIMIT_REDIS_INLINE_BYTES) {
+        command->request.fn = on_large_result;
+        redis_large_ask(command);
+    } else if (reply->text.len > 0) {
+        give_current(command, reply->text);
+    } else {
+        command->request.fn = on_result_exists;
+        resp_put_command(&bus->queue.out, 2);
+        resp_puts(&bus->queue.out, "EXISTS");
+        redis_put_register(bus, &bus->queue.out, &command->id, BUS_RESULT, 0);
+        redis_command_ask_in_group(command, mark);
+    }
+}
+
+static void ask_for_result(struct redis_command *command)
+{
+    struct redis_bus *bus = command->bus;
+    struct peg__buf *out = &bus->queue.out;
+    const size_t mark = redis_queue_mark(&bus->queue);
+
+    command->request.fn = on_result_head;
+    resp_put_command(out, 4);
+    resp_puts(out, "GETRANGE");
+    redis_put_register(bus, out, &command->id, BUS_RESULT, 0);
+    resp_puts(out, "0");
+    resp_put_number(out, PEG_LIMIT_REDIS_INLINE_BYTES);
+    redis_command_ask_in_group(command, mark);
+}
+
+static void on_put_result(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+
+    settle_cost(command, reply, RESP_NULL);
+    if (redis_command_is_failed(command, reply))
+        return;
+    if (reply->kind == RESP_NULL)
+        ask_for_result(command);
+    else
+        give_written(command);
+}
+
+/* ---- put, read, forget --------------------------------------------------------------------- */
+
+/* A result that stands may be large: it is not asked for before that is known. */
+void redis_put_if_absent(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                         int64_t keep_until_ms, struct bus_wait *wait)
+{
+    struct redis_bus *self = redis_bus_of(bus);
+    const size_t mark = redis_queue_mark(&self->queue);
+    const bool is_result = key->what == BUS_RESULT;
+    struct redis_command *command;
+
+    if (key->is_node_local) {
+        bus_put_if_absent(self->local, key, value, keep_until_ms, wait);
+        return;
+    }
+    command = redis_command_new(self, wait, is_result ? on_put_result : on_put);
+    if (!command)
+        return;
+    if (redis_ledger_take(self->hub->ledger, key, value->len, &command->cost)) {
+        redis_command_reject(command, PEG_ELIMIT);
+        return;
+    }
+    command->id = key->id;
+    command->value = peg__blob_ref(value);
+    command->keep_until_ms = keep_until_ms;
+    resp_put_command(&self->queue.out, is_result ? 6 : 7);
+    resp_puts(&self->queue.out, "SET");
+    redis_put_register(self, &self->queue.out, &key->id, key->what, key->n);
+    resp_put(&self->queue.out, peg__blob_str(value));
+    resp_puts(&self->queue.out, "NX");
+    if (!is_result)
+        resp_puts(&self->queue.out, "GET");
+    resp_puts(&self->queue.out, "PXAT");
+    resp_put_number(&self->queue.out, at_least_1(keep_until_ms));
+    redis_command_ask_in_group(command, mark);
 }
 
 void redis_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wait)
@@ -148,16 +236,45 @@ void redis_read(struct bus *bus, const struct bus_key *key, struct bus_wait *wai
     command = redis_command_new(self, wait, on_read);
     if (!command)
         return;
+    if (key->what == BUS_RESULT) {
+        command->id = key->id;
+        ask_for_result(command);
+        return;
+    }
     resp_put_command(&self->queue.out, 2);
     resp_puts(&self->queue.out, "GET");
-    put_register_key(self, &key->id, key->what, key->n);
+    redis_put_register(self, &self->queue.out, &key->id, key->what, key->n);
     redis_command_ask_in_group(command, mark);
 }
 
+void redis_send_late(struct redis_bus *bus)
+{
+    if (bus->late.requests.n > 0 && !redis_queue_move(&bus->queue, &bus->late))
+        net_loop_later(bus->loop, &bus->flush);
+}
+
+/* An identity may be asked for again at once. A random id is not: its registers go with those of
+ * other calls, so that a call alone does not wake the server once more, or have it sync its log. */
+void redis_command_ask_late(struct redis_command *command, size_t mark)
+{
+    struct redis_bus *bus = command->bus;
+
+    if (redis_queue_add(&bus->late, mark, &command->request))
+        redis_command_give(command); /* they go when their time is over */
+    else if (bus->late.requests.n >= PEG_LIMIT_REDIS_LATE)
+        redis_send_late(bus);
+    else if (!bus->late_timer.is_armed)
+        net_loop_arm(bus->loop, &bus->late_timer,
+                     peg__clock_after_ms(net_loop_now_ns(bus->loop), PEG_LIMIT_REDIS_LATE_MS));
+}
+
+/* Keys that are not there cost the server as much as those that are. */
 void redis_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempts)
 {
     struct redis_bus *self = redis_bus_of(bus);
-    const size_t mark = redis_queue_mark(&self->queue);
+    const bool is_named = key->id.len == sizeof(key->id.bytes);
+    struct redis_queue *queue = is_named ? &self->queue : &self->late;
+    const size_t mark = redis_queue_mark(queue);
     struct redis_command *command;
 
     if (key->is_node_local) {
@@ -167,14 +284,19 @@ void redis_forget(struct bus *bus, const struct bus_key *key, uint32_t n_attempt
     command = redis_command_new(self, NULL, redis_command_on_done);
     if (!command)
         return; /* they go when their time is over */
-    resp_put_command(&self->queue.out, 4 + (size_t)n_attempts);
-    resp_puts(&self->queue.out, "UNLINK");
-    put_register_key(self, &key->id, BUS_IDENTITY, 0);
-    put_register_key(self, &key->id, BUS_RESULT, 0);
-    put_register_key(self, &key->id, BUS_WAITERS, 0);
+    resp_put_command(&queue->out, 2 + (is_named ? 2 : 0) + (size_t)n_attempts);
+    resp_puts(&queue->out, "UNLINK");
+    redis_put_register(self, &queue->out, &key->id, BUS_RESULT, 0);
+    if (is_named) {
+        redis_put_register(self, &queue->out, &key->id, BUS_IDENTITY, 0);
+        redis_put_register(self, &queue->out, &key->id, BUS_WAITERS, 0);
+    }
     for (uint32_t n = 1; n <= n_attempts; n++)
-        put_register_key(self, &key->id, BUS_CLAIM, n);
-    redis_command_ask(command, mark);
+        redis_put_register(self, &queue->out, &key->id, BUS_CLAIM, n);
+    if (is_named)
+        redis_command_ask(command, mark);
+    else
+        redis_command_ask_late(command, mark);
 }
 
 /* ---- waiters ------------------------------------------------------------------------------- */
@@ -198,7 +320,7 @@ static void put_expiry(struct redis_bus *bus, const struct bus_id *id, int64_t a
 {
     resp_put_command(&bus->queue.out, 4);
     resp_puts(&bus->queue.out, "PEXPIREAT");
-    put_register_key(bus, id, BUS_WAITERS, 0);
+    redis_put_register(bus, &bus->queue.out, id, BUS_WAITERS, 0);
     resp_put_number(&bus->queue.out, at_least_1(at_ms));
     resp_puts(&bus->queue.out, when);
 }
@@ -222,7 +344,7 @@ void redis_wait_add(struct bus *bus, const struct bus_key *key, int64_t keep_unt
     resp_puts(&self->queue.out, "MULTI");
     resp_put_command(&self->queue.out, 3);
     resp_puts(&self->queue.out, "SADD");
-    put_register_key(self, &key->id, BUS_WAITERS, 0);
+    redis_put_register(self, &self->queue.out, &key->id, BUS_WAITERS, 0);
     resp_puts(&self->queue.out, self->self_text);
     put_expiry(self, &key->id, keep_until_ms, "NX");
     put_expiry(self, &key->id, keep_until_ms, "GT");
@@ -271,7 +393,7 @@ void redis_waiters(struct bus *bus, const struct bus_key *key, struct bus_wait *
         return;
     resp_put_command(&self->queue.out, 2);
     resp_puts(&self->queue.out, "SMEMBERS");
-    put_register_key(self, &key->id, BUS_WAITERS, 0);
+    redis_put_register(self, &self->queue.out, &key->id, BUS_WAITERS, 0);
     redis_command_ask_in_group(command, mark);
 }
 
@@ -349,8 +471,6 @@ static void deliver_message(struct redis_bus *bus, struct bus_message *message)
         bus->bus.events.on_message(bus->bus.user, message);
 }
 
-static void fetch_bodies(struct redis_bus *bus);
-
 /* The body of a message that came without it. `value` is the message. */
 static void deliver_body(struct redis_command *command, const struct resp_value *reply)
 {
@@ -374,33 +494,12 @@ static void on_body(struct redis_request *request, const struct resp_value *repl
     struct redis_bus *bus = command->bus;
 
     redis_bus_hold(bus);
-    bus->n_bodies--;
     if (!redis_command_is_failed(command, reply)) {
         deliver_body(command, reply);
         redis_command_give(command);
     }
-    if (reply && !bus->is_dead)
-        fetch_bodies(bus);
+    redis_large_end(bus, reply != NULL);
     redis_bus_release(bus);
-}
-
-/* A few at a time: all that a subscriber is sent at once must fit the server's buffer for it. */
-static void fetch_bodies(struct redis_bus *bus)
-{
-    while (bus->n_bodies < PEG_LIMIT_REDIS_BODIES && bus->bodies.first) {
-        const size_t mark = redis_queue_mark(&bus->queue);
-        struct redis_command *command = redis_commands_take(&bus->bodies);
-
-        resp_put_command(&bus->queue.out, 2);
-        resp_puts(&bus->queue.out, "GETDEL");
-        redis_put_key2(bus, &bus->queue.out, "body:", peg__strn(command->text, command->text_len));
-        if (redis_queue_add(&bus->queue, mark, &command->request)) {
-            redis_command_give(command); /* the message is lost */
-            continue;
-        }
-        bus->n_bodies++;
-        net_loop_later(bus->loop, &bus->flush);
-    }
 }
 
 static void add_body(struct redis_bus *bus, peg_str bytes, peg_str key)
@@ -414,13 +513,7 @@ static void add_body(struct redis_bus *bus, peg_str bytes, peg_str key)
         redis_command_give(command);
         return;
     }
-    redis_commands_append(&bus->bodies, command);
-    fetch_bodies(bus);
-}
-
-void redis_drop_bodies(struct redis_bus *bus)
-{
-    redis_commands_reject(&bus->bodies, PEG_EIO);
+    redis_large_ask(command);
 }
 
 /* A message that is malformed, or for which there is no memory, is lost, as any may be. */

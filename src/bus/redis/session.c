@@ -22,6 +22,7 @@ struct redis_session {
     const struct redis_url *url;
     struct net_tls_config *tls;
     int64_t timeout_ms;
+    struct redis_traffic *traffic;
     char client_name[CLIENT_NAME_TEXT];
     struct redis_session_events events;
     void *user;
@@ -38,6 +39,7 @@ struct redis_session {
     struct redis_request select;
     struct redis_request info;
     char run_id[REDIS_RUN_ID_TEXT];
+    bool lacks_aof;
 };
 
 bool redis_session_is_ready(const struct redis_session *session)
@@ -48,6 +50,11 @@ bool redis_session_is_ready(const struct redis_session *session)
 const char *redis_session_run_id(const struct redis_session *session)
 {
     return session->run_id;
+}
+
+bool redis_session_lacks_aof(const struct redis_session *session)
+{
+    return session->lacks_aof;
 }
 
 void redis_session_send(struct redis_session *session, struct redis_queue *queue)
@@ -163,6 +170,7 @@ static void on_info(struct redis_request *request, const struct resp_value *repl
         redis_session_doom(session, &error);
     } else {
         session->is_ready = true;
+        session->lacks_aof = redis_info_lacks_aof(reply->text);
         grpc_backoff_reset(&session->backoff);
         session->events.on_ready(session->user);
     }
@@ -256,6 +264,7 @@ static void connect_to(struct redis_session *session, const struct net_address *
         .tls = session->tls,
         .host = session->url->endpoint.host,
         .timeout_ms = session->timeout_ms,
+        .traffic = session->traffic,
     };
     peg_error error;
 
@@ -309,6 +318,7 @@ peg_status redis_session_new(struct net_loop *loop, const struct redis_session_o
         .url = options->url,
         .tls = options->tls,
         .timeout_ms = PEG__OR_DEFAULT(options->timeout_ms, PEG_LIMIT_REDIS_TIMEOUT_MS),
+        .traffic = options->traffic,
         .events = *events,
         .user = user,
         .retry = {.fn = begin_attempt},

@@ -33,6 +33,7 @@ struct redis_session_options {
     struct net_tls_config *tls;  /* of rediss:// */
     const char *client_name;     /* as CLIENT LIST shows it; borrowed until new() returns */
     int64_t timeout_ms;
+    struct redis_traffic *traffic; /* outlives the session; NULL: it is not counted */
 };
 
 /* Begins to connect; events come later. */
@@ -49,6 +50,7 @@ void redis_session_send(struct redis_session *session, struct redis_queue *queue
 void redis_session_doom(struct redis_session *session, const peg_error *error);
 /* Of the server that it is connected to. */
 const char *redis_session_run_id(const struct redis_session *session);
+bool redis_session_lacks_aof(const struct redis_session *session);
 
 /* ---- replies ---- */
 
@@ -62,5 +64,10 @@ bool redis_reply_is_fatal(const struct resp_value *reply);
 void redis_session_check_reply(struct redis_session *session, const struct resp_value *reply);
 /* The reply to INFO: is the server fit, and still the same? */
 peg_status redis_check_info(peg_str info, char ret_run_id[REDIS_RUN_ID_TEXT], peg_error *reterr);
+/* The same: does the server say that it writes no append-only file? */
+bool redis_info_lacks_aof(peg_str info);
+/* By two settings of the server: what is at risk, and what to change. NULL: they are well. Static.
+ */
+const char *redis_persistence_risk(peg_str appendonly, peg_str appendfsync);
 
 #endif

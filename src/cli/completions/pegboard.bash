@@ -139,7 +139,7 @@ _pegboard_operands() {
         case $word in
         --args)
             [[ ${COMP_WORDS[1]} == call ]] && _pegboard_take_value ;;
-        --timeout | --idempotency-key | --meta | --registry | --token | --tls-ca | --tls-cert | \
+        --timeout | --idempotency-key | --answer | --meta | --registry | --token | --tls-ca | --tls-cert | \
             --tls-key | --color)
             _pegboard_take_value ;;
         -*) ;;
@@ -163,7 +163,7 @@ _pegboard_remote_value() {
     case $2 in
     --color) _pegboard_words 'auto always never' "$1" ;;
     --token | --tls-ca | --tls-cert | --tls-key) _pegboard_files "$1" ;;
-    --registry | --tag | --limit | --interval | --timeout | --idempotency-key | --meta) ;;
+    --registry | --tag | --limit | --interval | --drain-time | --timeout | --idempotency-key | --answer | --meta | --run-id | --tool-call-id | --principal) ;;
     *) return 1 ;;
     esac
 }
@@ -174,11 +174,31 @@ _pegboard_call() {
     elif [[ $2 == --args ]]; then
         return
     elif [[ $1 == -* ]]; then
-        _pegboard_words '--args --stream --json --raw --timeout --idempotency-key --meta
+        _pegboard_words '--args --stream --json --raw --timeout --idempotency-key --answer --meta
             --registry --token --tls --tls-ca --tls-cert --tls-key --color --help' "$1"
     else
         _pegboard_tool "$1"
     fi
+}
+
+_pegboard_generate() {
+    case $2 in
+    --out) _pegboard_files "$1" ;;
+    --lang) _pegboard_words 'c python ts' "$1" ;;
+    --service | --name) ;;
+    --toolset) _pegboard_words "$(_pegboard_names list)" "$1" ;;
+    *)
+        if _pegboard_remote_value "$1" "$2"; then
+            return
+        elif [[ $1 == -* ]]; then
+            _pegboard_words '--out --lang --client --provider --flat --toolset --service --name --raw
+                --raw-numbers --quiet --registry --token --tls --tls-ca --tls-cert --tls-key
+                --help' "$1"
+        else
+            _pegboard_files "$1"
+        fi
+        ;;
+    esac
 }
 
 _pegboard_get() {
@@ -203,11 +223,47 @@ _pegboard_list() {
     fi
 }
 
-_pegboard_mcp() {
-    if [[ $2 == --concurrency || $2 == --drain-time ]]; then
+_pegboard_chat() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $2 == --model || $2 == --url || $2 == --key-env || $2 == --system ]]; then
+        return
+    elif [[ $2 == --vendor ]]; then
+        _pegboard_words 'openai-chat openai-responses anthropic gemini' "$1"
+    elif [[ $2 == --toolset ]]; then
+        _pegboard_words "$(_pegboard_names list)" "$1"
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--model --url --vendor --key-env --script --system --resume --yes --toolset
+            --registry --token --tls --tls-ca --tls-cert --tls-key --color --help' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
+_pegboard_mcp_config() {
+    if [[ $2 == --url || $2 == --registry ]]; then
         return
     elif [[ $1 == -* ]]; then
-        _pegboard_words '--concurrency --drain-time --help' "$1"
+        _pegboard_words '--url --registry --help' "$1"
+    elif ((COMP_CWORD == 3)); then
+        _pegboard_words 'claude-code claude-desktop codex cursor vscode windsurf zed' "$1"
+    else
+        _pegboard_files "$1"
+    fi
+}
+
+_pegboard_mcp() {
+    if ((COMP_CWORD > 2)) && [[ ${COMP_WORDS[2]} == config ]]; then
+        _pegboard_mcp_config "$1" "$2"
+    elif _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $2 == --concurrency || $2 == --drain-time ]]; then
+        return
+    elif [[ $2 == --toolset ]]; then
+        _pegboard_words "$(_pegboard_names list)" "$1"
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--concurrency --drain-time --no-watch --toolset --registry --token --tls
+            --tls-ca --tls-cert --tls-key --help' "$1"
     else
         _pegboard_files "$1"
     fi
@@ -216,11 +272,12 @@ _pegboard_mcp() {
 _pegboard_provide() {
     if _pegboard_remote_value "$1" "$2"; then
         return
-    elif [[ $2 == --concurrency || $2 == --queue || $2 == --drain-time ]]; then
+    elif [[ $2 == --concurrency || $2 == --queue || $2 == --drain-time || $2 == --toolset ||
+        $2 == --direct || $2 == --otlp-endpoint || $2 == --otlp-sample ]]; then
         return
     elif [[ $1 == -* ]]; then
-        _pegboard_words '--concurrency --queue --drain-time --check --quiet --registry --token --tls
-            --tls-ca --tls-cert --tls-key --help' "$1"
+        _pegboard_words '--concurrency --queue --drain-time --check --no-watch --mcp --toolset --direct --otlp-endpoint --otlp-sample --quiet --registry
+            --token --tls --tls-ca --tls-cert --tls-key --help' "$1"
     else
         _pegboard_files "$1"
     fi
@@ -239,21 +296,23 @@ _pegboard_search() {
 
 _pegboard_serve() {
     case $2 in
-    --store) _pegboard_words 'sqlite memory' "$1" ;;
+    --store) _pegboard_words 'sqlite mongo memory' "$1" ;;
     --log-level) _pegboard_words 'info warn error' "$1" ;;
     --token-file | --tls-cert | --tls-key | --tls-client-ca | --log-file | --data-dir)
         _pegboard_files "$1" ;;
     --addr | --name | --ping-interval | --missed-ping-threshold | --result-mapping-ttl | \
         --drain-time | --lease | --keepalive | --max-held | --max-payload | --max-connections | --max-queue | --threads | \
-        --search-language | --admin-names | \
-        --admin-addr | --redis) ;;
+        --search-language | --admin-names | --mcp-hosts | --mcp-search-above | --mcp-authorization-server | --cors-origin | --goa-generation | \
+        --admin-addr | --redis | --otlp-endpoint | --otlp-sample | --mongo | --mongo-database | --mongo-collection) ;;
     *)
-        _pegboard_words '--addr --name --store --data-dir --ping-interval --missed-ping-threshold
+        _pegboard_words '--addr --name --store --mongo --mongo-database --mongo-collection --data-dir
+            --ping-interval --missed-ping-threshold
             --result-mapping-ttl --drain-time --lease --keepalive --max-held --max-payload
             --max-connections --max-queue --threads
-            --search-language
+            --search-language --mcp-hosts --mcp-search-above --mcp-authorization-server
+            --cors-origin --no-console --goa-generation
             --token-file --tls-cert --tls-key --tls-client-ca --admin-names --insecure
-            --admin-addr --redis --log-file --log-level --help' "$1"
+            --admin-addr --redis --log-file --otlp-endpoint --otlp-sample --log-level --help' "$1"
         ;;
     esac
 }
@@ -264,6 +323,41 @@ _pegboard_status() {
     elif [[ $1 == -* ]]; then
         _pegboard_words '--once --interval --json --registry --token --tls --tls-ca --tls-cert
             --tls-key --color --help' "$1"
+    else
+        return
+    fi
+}
+
+_pegboard_calls() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $2 == --toolset ]]; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--toolset --idempotency-key --run-id --tool-call-id --principal --json --registry --token --tls
+            --tls-ca --tls-cert --tls-key --color --help' "$1"
+    else
+        return
+    fi
+}
+
+_pegboard_cluster() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--json --registry --token --tls --tls-ca --tls-cert --tls-key --color
+            --help' "$1"
+    else
+        return
+    fi
+}
+
+_pegboard_drain() {
+    if _pegboard_remote_value "$1" "$2"; then
+        return
+    elif [[ $1 == -* ]]; then
+        _pegboard_words '--drain-time --wait --registry --token --tls --tls-ca --tls-cert --tls-key
+            --help' "$1"
     else
         return
     fi
@@ -337,15 +431,20 @@ _pegboard() {
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if ((COMP_CWORD == 1)); then
-        _pegboard_words 'call definitions get list mcp provide search serve status token turn unregister validate
-            watch help --help --version' "$cur"
+        _pegboard_words 'call calls chat cluster definitions drain generate get list mcp provide search serve status token turn unregister
+            validate watch help --help --version' "$cur"
         return
     fi
     case ${COMP_WORDS[1]} in
     call) _pegboard_call "$cur" "$prev" ;;
+    calls) _pegboard_calls "$cur" "$prev" ;;
+    cluster) _pegboard_cluster "$cur" "$prev" ;;
     definitions) _pegboard_definitions "$cur" "$prev" ;;
+    drain) _pegboard_drain "$cur" "$prev" ;;
+    generate) _pegboard_generate "$cur" "$prev" ;;
     get) _pegboard_get "$cur" "$prev" ;;
     list) _pegboard_list "$cur" "$prev" ;;
+    chat) _pegboard_chat "$cur" "$prev" ;;
     mcp) _pegboard_mcp "$cur" "$prev" ;;
     provide) _pegboard_provide "$cur" "$prev" ;;
     search) _pegboard_search "$cur" "$prev" ;;
@@ -357,8 +456,8 @@ _pegboard() {
     validate) _pegboard_validate "$cur" "$prev" ;;
     watch) _pegboard_watch "$cur" "$prev" ;;
     help)
-        _pegboard_words 'call definitions get list mcp provide search serve status token turn unregister validate
-            watch' "$cur" ;;
+        _pegboard_words 'call calls chat cluster definitions drain generate get list mcp provide search serve status token turn unregister
+            validate watch' "$cur" ;;
     esac
 }
 

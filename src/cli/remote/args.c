@@ -32,26 +32,49 @@ static const char *variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* A gateway's port, not the one of the web, for a host that has none. */
-static const char *with_port(const char *address)
+static bool lacks_port(peg_str address)
 {
-    static char text[512]; /* a process has one gateway */
-    const bool is_bracketed = address[0] == '[' && address[strlen(address) - 1] == ']';
+    if (address.len == 0)
+        return false; /* which is complained about */
+    if (address.ptr[0] == '[')
+        return address.ptr[address.len - 1] == ']';
+    return !memchr(address.ptr, ':', address.len);
+}
 
-    if ((strchr(address, ':') && !is_bracketed) || strlen(address) + sizeof(":9090") > sizeof(text))
-        return address;
-    snprintf(text, sizeof(text), "%s:9090", address);
-    return text;
+/* A gateway's port, not the one of the web, for each host that has none. */
+static const char *with_ports(const char *addresses)
+{
+    static char text[PEG_LIMIT_NET_ADDRESSES * 280]; /* a process has one registry */
+    struct peg__buf out = PEG__BUF(sizeof(text) - 1);
+    peg_str rest = peg__str(addresses);
+    bool has_more = strncmp(addresses, "ipv4:", 5) != 0 && strncmp(addresses, "ipv6:", 5) != 0;
+
+    if (!has_more)
+        return addresses;
+    while (has_more) {
+        const char *comma = rest.len ? memchr(rest.ptr, ',', rest.len) : NULL;
+        const peg_str address = peg__strn(rest.ptr, comma ? (size_t)(comma - rest.ptr) : rest.len);
+
+        peg__buf_printf(&out, PEG_FMT "%s%s", PEG_ARG(address), lacks_port(address) ? ":9090" : "",
+                        comma ? "," : "");
+        has_more = comma;
+        rest = peg__str_from(rest, address.len + (comma ? 1 : 0));
+    }
+    if (!out.status)
+        memcpy(text, out.ptr, out.len + 1);
+    peg__buf_free(&out);
+    return out.status ? addresses : text;
 }
 
 /* What options leave open, from the environment. CLI_OK, or CLI_UNUSABLE after a complaint. */
 static int finish_args(struct remote_args *remote, const struct cli_command *command)
 {
+    remote->address_from = remote->address ? "--registry" : "PEGBOARD_REGISTRY";
     if (!remote->address)
         remote->address = variable("PEGBOARD_REGISTRY");
     if (!remote->address)
         remote->address = "127.0.0.1";
-    remote->address = with_port(remote->address);
+    remote->address = with_ports(remote->address);
     if (!remote->token_file)
         remote->token = variable("PEGBOARD_TOKEN");
     if (!remote->tls_ca)
@@ -223,7 +246,8 @@ int remote_complain(const struct remote_args *remote, const peg_error *error)
     struct peg__buf line = PEG__BUF(4096);
 
     if (find_known(error) == N_KNOWN)
-        return remote_complain_local(NULL, error);
+        return remote_complain_local(
+            strcmp(error->code, "E_ADDRESS") == 0 ? remote->address_from : NULL, error);
     (void)cli_flush();
     remote_explain(remote, error, &line);
     fprintf(stderr, "pegboard: %s (%s)\n", line.status ? "out of memory" : line.ptr,
@@ -256,7 +280,7 @@ int remote_work(struct remote_args *remote, remote_work_fn *work)
     int answer;
 
     if (remote_client_new(remote, &client, &error))
-        return remote_complain_local(NULL, &error);
+        return remote_complain(remote, &error);
     answer = work(remote, client);
     peg_client_unref(client);
     return answer;

@@ -25,23 +25,6 @@ struct call_print {
     enum cli_color color;
 };
 
-/* ---- text of others ---- */
-
-/* Harmless, but for the ends of lines and tabs. */
-static void put_safe_lines(struct peg__buf *out, peg_str text)
-{
-    while (text.len) {
-        size_t len = 0;
-
-        while (len < text.len && text.ptr[len] != '\n' && text.ptr[len] != '\t')
-            len++;
-        cli_put_safe(out, peg__strn(text.ptr, len));
-        if (len < text.len)
-            peg__buf_putc(out, text.ptr[len++]);
-        text = peg__str_from(text, len);
-    }
-}
-
 static void print_to(FILE *file, struct peg__buf *text)
 {
     if (!text->status)
@@ -59,7 +42,7 @@ static void print_output(peg_str stream, peg_str delta, void *user)
     struct peg__out out = {.buf = &text};
 
     if (!print->is_envelope) {
-        put_safe_lines(&text, delta);
+        cli_put_safe_lines(&text, delta);
         print_to(stderr, &text);
         return;
     }
@@ -147,11 +130,11 @@ static void put_for_people(const struct call_print *print, struct peg__buf *out,
     struct peg__buf text = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
 
     if (put_string_chars(&text, json))
-        put_safe_lines(out, peg__buf_view(&text));
+        cli_put_safe_lines(out, peg__buf_view(&text));
     else if (toolset_put_pretty(&text, json))
         cli_put_json(out, cli_style_for(print->color, STDOUT_FILENO), peg__buf_view(&text));
     else
-        put_safe_lines(out, json);
+        cli_put_safe_lines(out, json);
     if (text.status)
         out->status = text.status;
     peg__buf_free(&text);
@@ -279,7 +262,7 @@ static int print_result(const struct call_print *print, const peg_remote_result 
     return answer ? answer : exit_of(result);
 }
 
-enum { OPT_META = 1, MAX_PAIRS = 1000, MAX_META = 64, ASK_MS = 10000 };
+enum { OPT_META = 1, OPT_ANSWER, MAX_PAIRS = 1000, MAX_META = 64, ASK_MS = 10000 };
 
 struct call_options {
     struct remote_args remote;
@@ -289,6 +272,7 @@ struct call_options {
     const char *key;
     peg_remote_entry meta[MAX_META];
     size_t n_meta;
+    struct call_answers answers;
 };
 
 /* ---- options ---- */
@@ -316,6 +300,10 @@ static const struct cli_option option_table[] = {
     {0, 0, "idempotency-key", "KEY",
      "calls with one key are one call: a retry gets the result\nof the first", .kind = CLI_STRING,
      .at = offsetof(struct call_options, key), .least = 1, .wanted = "a key; an empty one is none"},
+    {OPT_ANSWER, 0, "answer", "JSON",
+     "the answer to what the tool asks while it runs: the\ncontent of a form, such as "
+     "'{\"sure\":true}'; several\nanswer several questions. Without it the terminal asks",
+     .kind = CLI_OWN},
     {OPT_META, 0, "meta", "KEY=VALUE", "handed to the tool; may be given several times",
      .kind = CLI_OWN},
     REMOTE_OPTIONS,
@@ -323,13 +311,26 @@ static const struct cli_option option_table[] = {
     {.name = NULL},
 };
 
+static const char *take_given_answer(struct call_answers *answers, const char *value)
+{
+    peg_json_doc *doc = NULL;
+    const bool is_json = peg_json_parse(peg__str(value), NULL, &doc, NULL) == PEG_OK;
+
+    peg_json_doc_free(doc);
+    if (!is_json || answers->n == CALL_MAX_ANSWERS)
+        return "JSON, and at most 32 of them";
+    answers->given[answers->n++] = value;
+    return NULL;
+}
+
 /* Splits "key=value" in place: it is an argument of the process. */
 static const char *take_meta(void *into, int id, const char *value)
 {
     struct call_options *o = into;
     char *equals = strchr(peg__unconst(value), '=');
 
-    (void)id;
+    if (id == OPT_ANSWER)
+        return take_given_answer(&o->answers, value);
     if (!equals || equals == value || o->n_meta == MAX_META)
         return "KEY=VALUE, and at most 64 of them";
     *equals = '\0';
@@ -433,9 +434,16 @@ static int make_args(struct call_options *o, peg_client *client, char **ret_json
 static int call_tool(struct call_options *o, peg_client *client, const char *json)
 {
     const peg_remote_request request = {
-        PEG_REMOTE_REQUEST_INIT, .toolset = o->print.toolset, .tool = o->print.tool,
-        .args = peg__str(json),  .idempotency_key = o->key,   .timeout_ms = o->timeout_ms,
-        .metadata = o->meta,     .n_metadata = o->n_meta,
+        PEG_REMOTE_REQUEST_INIT,
+        .toolset = o->print.toolset,
+        .tool = o->print.tool,
+        .args = peg__str(json),
+        .idempotency_key = o->key,
+        .timeout_ms = o->timeout_ms,
+        .metadata = o->meta,
+        .n_metadata = o->n_meta,
+        .on_question = call_can_ask(&o->answers) ? call_ask : NULL,
+        .question_user = &o->answers,
     };
     const peg_remote_output output = {.fn = print_output, .user = &o->print};
     peg_remote_result *result = NULL;

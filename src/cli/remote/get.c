@@ -24,7 +24,14 @@ enum { INDENT = 2 };
 /* ---- for programs ---- */
 
 /* The members "name", "description", "tags", "input_schema", "output_schema" (null if there is
- * none), "idempotent", "timeout_ms", in an object that is open. */
+ * none), "idempotent", "timeout_ms", "read_only", "destructive", "additive", and "title",
+ * "version", "artifact_kind" and "examples" where there are any, in an object that is open. */
+static void out_optional(struct peg__out *out, const char *key, const char *text)
+{
+    if (*text)
+        peg__out_cmember(out, key, text);
+}
+
 static void out_tool(struct peg__out *out, const peg_toolset_tool *tool)
 {
     peg__out_cmember(out, "name", tool->name);
@@ -34,6 +41,14 @@ static void out_tool(struct peg__out *out, const peg_toolset_tool *tool)
     cli_out_raw(out, "output_schema", tool->output_schema);
     cli_out_bool(out, "idempotent", tool->is_idempotent);
     cli_out_integer(out, "timeout_ms", tool->timeout_ms);
+    cli_out_bool(out, "read_only", tool->is_read_only);
+    cli_out_bool(out, "destructive", tool->is_destructive);
+    cli_out_bool(out, "additive", tool->is_additive);
+    out_optional(out, "title", tool->title);
+    out_optional(out, "version", tool->version);
+    out_optional(out, "artifact_kind", tool->artifact_kind);
+    if (tool->examples.len)
+        cli_out_raw(out, "examples", tool->examples);
 }
 
 /* ---- arguments ---- */
@@ -251,8 +266,11 @@ static void put_tool(const struct tool_print *print, const peg_toolset_tool *too
 
     peg__buf_printf(print->out, "  %s", print->style->bold);
     cli_put_safe(print->out, peg__str(tool->name));
-    peg__buf_printf(print->out, "%s%s\n", print->style->off,
-                    tool->is_idempotent ? "  (may be repeated)" : "");
+    peg__buf_printf(print->out, "%s%s%s\n", print->style->off,
+                    tool->is_read_only    ? "  (read-only)"
+                    : tool->is_idempotent ? "  (may be repeated)"
+                                          : "",
+                    tool->is_destructive ? "  (destructive)" : "");
     if (*tool->description)
         cli_put_text(&how, peg__str(tool->description));
     put_arguments(print, tool->input_schema);

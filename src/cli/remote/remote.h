@@ -30,13 +30,13 @@ enum {
  * fills begins with a struct remote_args. */
 #define REMOTE_OPTIONS                                                                             \
     {.name = "registry",                                                                           \
-     .value = "ADDR",                                                                              \
-     .help = "the gateway, HOST[:PORT] or unix:PATH; by default\nPEGBOARD_REGISTRY or 127.0.0.1, " \
-             "port 9090",                                                                          \
+     .value = "ADDR[,...]",                                                                        \
+     .help = "the gateway, HOST[:PORT] or unix:PATH; of several\nthat are one registry, one that " \
+             "answers. By default\nPEGBOARD_REGISTRY or 127.0.0.1, port 9090",                     \
      .kind = CLI_STRING,                                                                           \
      .at = offsetof(struct remote_args, address),                                                  \
      .least = 1,                                                                                   \
-     .wanted = "HOST[:PORT], :PORT on this machine, or unix:PATH"},                                \
+     .wanted = "HOST[:PORT], :PORT on this machine, or unix:PATH, several with commas"},           \
         REMOTE_STRING("token", token_file,                                                         \
                       "file with the token to show; PEGBOARD_TOKEN has the\ntoken itself"),        \
         REMOTE_FLAG("tls", uses_tls, "speak TLS, and trust whom the system trusts"),               \
@@ -67,7 +67,8 @@ enum { REMOTE_MAX_TAGS = 64 };
 
 /* What was asked for; strings are borrowed from argv and the environment. Starts as {0}. */
 struct remote_args {
-    const char *address; /* NULL until remote_finish() */
+    const char *address;      /* NULL until remote_read() */
+    const char *address_from; /* the option or variable that names it */
     const char *token_file;
     const char *token; /* from the environment */
     bool uses_tls;
@@ -175,5 +176,22 @@ peg_status call_args_build(peg_str schema, const char *const *pairs, size_t n_pa
 /* JSON text as it was given with --json: itself, @FILE, or "-" as "@-". Errors in a file have
  * their place in it. */
 peg_status call_args_read(const char *given, char **ret_json, peg_error *reterr);
+
+/* ---- what a tool asks while it runs: call_ask.c ---- */
+
+enum { CALL_MAX_ANSWERS = 32 };
+
+/* Given beforehand: the content of one form each. */
+struct call_answers {
+    const char *given[CALL_MAX_ANSWERS];
+    size_t n;
+    size_t n_used;
+};
+
+/* Is there somebody to ask, or an answer? */
+bool call_can_ask(const struct call_answers *answers);
+/* A peg_remote_question_fn; user: the struct call_answers. */
+peg_status call_ask(const peg_remote_question *question, void *user, peg_json_doc **ret_answers,
+                    peg_error *reterr);
 
 #endif

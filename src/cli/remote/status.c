@@ -75,6 +75,37 @@ static void out_node(struct peg__out *out, const peg_node_status *status)
     out_outcomes(out, &status->outcomes);
 }
 
+static void out_member(struct peg__out *out, const peg_node *node)
+{
+    peg__out_object(out);
+    peg__out_cmember(out, "id", node->id);
+    peg__out_cmember(out, "address", node->address);
+    peg__out_cmember(out, "state", node->state);
+    cli_out_bool(out, "answers", node->answers);
+    cli_out_integer(out, "providers", node->n_providers);
+    cli_out_integer(out, "in_flight", node->n_in_flight);
+    cli_out_integer(out, "queued", node->n_queued);
+    out_double(out, "calls_per_s", node->calls_per_s);
+    out_outcomes(out, &node->outcomes);
+    peg__out_end_object(out);
+}
+
+static void out_registry(struct peg__out *out, const peg_node_status *status)
+{
+    peg__out_key(out, "totals");
+    peg__out_object(out);
+    cli_out_integer(out, "nodes", status->totals.n_nodes);
+    cli_out_integer(out, "in_flight", status->totals.n_in_flight);
+    cli_out_integer(out, "queued", status->totals.n_queued);
+    out_double(out, "calls_per_s", status->totals.calls_per_s);
+    out_outcomes(out, &status->totals.outcomes);
+    peg__out_end_object(out);
+    cli_out_array(out, "nodes");
+    for (size_t i = 0; i < status->n_nodes; i++)
+        out_member(out, &status->nodes[i]);
+    peg__out_end_array(out);
+}
+
 /* One JSON object and a line end. */
 static void put_status_json(struct peg__buf *buf, const peg_node_status *status)
 {
@@ -82,6 +113,7 @@ static void put_status_json(struct peg__buf *buf, const peg_node_status *status)
 
     peg__out_object(&out);
     out_node(&out, status);
+    out_registry(&out, status);
     cli_out_array(&out, "toolsets");
     for (size_t i = 0; i < status->n_toolset_statuses; i++)
         out_toolset(&out, &status->toolsets[i]);
@@ -104,9 +136,29 @@ static void put_count(struct peg__buf *out, const char *before, uint64_t number,
     peg__buf_puts(out, after);
 }
 
+static void put_call_counts(struct peg__buf *out, const peg_registry_totals *totals)
+{
+    const peg_remote_outcomes *o = &totals->outcomes;
+
+    put_count(out, "in flight ", totals->n_in_flight, ", ");
+    put_count(out, "queued ", totals->n_queued, "");
+    peg__buf_printf(out, ", %.1f/s; ", totals->calls_per_s);
+    put_count(out, "ok ", o->n_result, "");
+    put_count(out, ", failed ", o->n_error, "");
+    put_count(out, ", timeout ", o->n_timeout, "");
+    put_count(out, ", canceled ", o->n_canceled, "");
+    put_count(out, ", unknown ", o->n_unknown, "");
+    put_count(out, ", refused ", o->n_refused, "\n");
+}
+
 static void put_node(const struct status_layout *print, const peg_node_status *status)
 {
-    const peg_remote_outcomes *o = &status->outcomes;
+    const peg_registry_totals own = {
+        .n_in_flight = status->n_in_flight,
+        .n_queued = status->n_queued,
+        .calls_per_s = status->calls_per_s,
+        .outcomes = status->outcomes,
+    };
     struct peg__buf *out = print->out;
 
     peg__buf_puts(out, print->style->bold);
@@ -127,15 +179,8 @@ static void put_node(const struct status_layout *print, const peg_node_status *s
     put_count(out, "", status->n_healthy, " healthy), ");
     put_count(out, "providers ", status->n_providers, ", ");
     put_count(out, "connections ", status->n_connections, "\n");
-    put_count(out, "calls: in flight ", status->n_in_flight, ", ");
-    put_count(out, "queued ", status->n_queued, "");
-    peg__buf_printf(out, ", %.1f/s; ", status->calls_per_s);
-    put_count(out, "ok ", o->n_result, "");
-    put_count(out, ", failed ", o->n_error, "");
-    put_count(out, ", timeout ", o->n_timeout, "");
-    put_count(out, ", canceled ", o->n_canceled, "");
-    put_count(out, ", unknown ", o->n_unknown, "");
-    put_count(out, ", refused ", o->n_refused, "\n");
+    peg__buf_puts(out, "calls: ");
+    put_call_counts(out, &own);
 }
 
 static const struct cli_column columns[] = {
@@ -162,6 +207,11 @@ static void latency_cell(struct cli_table *table, double ms)
     cli_table_cell(table, peg__str(text), "");
 }
 
+static uint64_t count_failed(const peg_remote_outcomes *o)
+{
+    return o->n_error + o->n_timeout + o->n_canceled + o->n_unknown + o->n_refused;
+}
+
 static void put_row(struct cli_table *table, const struct cli_style *style,
                     const peg_toolset_status *toolset)
 {
@@ -176,8 +226,41 @@ static void put_row(struct cli_table *table, const struct cli_style *style,
     latency_cell(table, toolset->p50_ms);
     latency_cell(table, toolset->p99_ms);
     cli_table_number(table, o->n_result);
-    cli_table_number(table,
-                     o->n_error + o->n_timeout + o->n_canceled + o->n_unknown + o->n_refused);
+    cli_table_number(table, count_failed(o));
+}
+
+static const struct cli_column node_columns[] = {
+    {"NODE", false, false},   {"ADDRESS", false, true}, {"STATE", false, false},
+    {"PROV", true, false},    {"FLIGHT", true, false},  {"QUEUED", true, false},
+    {"CALLS/S", true, false}, {"OK", true, false},      {"FAILED", true, false},
+};
+
+/* Nothing that is not said above, if there is one node. */
+static void put_registry(const struct status_layout *print, const peg_node_status *status)
+{
+    struct cli_table table = {.columns = node_columns,
+                              .n_columns = sizeof(node_columns) / sizeof(node_columns[0])};
+
+    if (status->n_nodes < 2)
+        return;
+    peg__buf_printf(print->out, "all %u nodes: ", status->totals.n_nodes);
+    put_call_counts(print->out, &status->totals);
+    peg__buf_putc(print->out, '\n');
+    for (size_t i = 0; i < status->n_nodes; i++) {
+        const peg_node *node = &status->nodes[i];
+
+        cli_table_cell(&table, peg__str(node->id), node->answers ? print->style->bold : "");
+        cli_table_cell(&table, peg__str(node->address), "");
+        cli_table_cell(&table, peg__str(node->state), "");
+        cli_table_number(&table, node->n_providers);
+        cli_table_number(&table, node->n_in_flight);
+        cli_table_number(&table, node->n_queued);
+        double_cell(&table, node->calls_per_s);
+        cli_table_number(&table, node->outcomes.n_result);
+        cli_table_number(&table, count_failed(&node->outcomes));
+    }
+    cli_table_print(&table, print->width, print->style, print->out);
+    cli_table_free(&table);
 }
 
 static void put_status(const struct status_layout *print, const peg_node_status *status)
@@ -185,9 +268,13 @@ static void put_status(const struct status_layout *print, const peg_node_status 
     struct cli_table table = {.columns = columns,
                               .n_columns = sizeof(columns) / sizeof(columns[0])};
     const size_t n = status->n_toolset_statuses;
-    const size_t shown = print->n_rows && print->n_rows < n ? print->n_rows : n;
+    /* Behind the head, and behind the nodes with their own. */
+    const size_t taken = status->n_nodes > 1 ? status->n_nodes + 3 : 0;
+    const size_t n_rows = print->n_rows > taken ? print->n_rows - taken : print->n_rows ? 1 : 0;
+    const size_t shown = n_rows && n_rows < n ? n_rows : n;
 
     put_node(print, status);
+    put_registry(print, status);
     if (n == 0)
         return;
     peg__buf_putc(print->out, '\n');
@@ -315,12 +402,13 @@ const struct cli_command cli_status = {
     .name = "status",
     .usage = "[options]",
     .summary = "show how a gateway is doing",
-    .about =
-        "Prints the state of the node that answers, and a table of its toolsets: health,\n"
-        "providers, calls in flight and waiting, calls a second over the last ten seconds,\n"
-        "and, since the start of the node, latencies (half of all calls took at most P50, 99\n"
-        "of 100 at most P99) and ends. On a terminal it is drawn again each second until q or\n"
-        "^C. Gateways tell it to this machine and to client certificates only.",
+    .about = "Prints the state of the node that answers; of several that are one registry the\n"
+             "sum of their calls and a line for each, as it last reported itself; and a table\n"
+             "of toolsets: health and providers in the whole registry, and of the node that\n"
+             "answers calls in flight and waiting, calls a second over the last ten seconds,\n"
+             "and, since its start, latencies (half of all calls took at most P50, 99 of 100\n"
+             "at most P99) and ends. On a terminal it is drawn again each second until q or\n"
+             "^C. Gateways tell it to this machine and to client certificates only.",
     .options = option_table,
     .notes = "exit status:\n"
              "  0  it was shown; when it is drawn again and again, the last time too\n"

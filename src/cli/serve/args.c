@@ -43,8 +43,14 @@ const struct cli_option serve_option_table[] = {
                  "socket of its making;\n127.0.0.1:9090 by default"),
     {OPT_NAME, 0, "name", "NAME", "of the registry; `registry` by default", .kind = CLI_OWN},
     {OPT_STORE, 0, "store", "KIND",
-     "where toolsets are kept: sqlite (default) or memory,\nwhich forgets them at the end",
+     "where toolsets are kept: sqlite (default), mongo, or\nmemory, which forgets them at the end",
      .kind = CLI_OWN},
+    SERVE_STRING("mongo", "URL", mongo.url,
+                 "the MongoDB of the store, mongodb:// or mongodb+srv://;\nbetter in MONGO_URL, as "
+                 "it may have a password"),
+    SERVE_STRING("mongo-database", "NAME", mongo.database, "its database; `registry` by default"),
+    SERVE_STRING("mongo-collection", "NAME", mongo.collection,
+                 "its collection; `toolsets` by default"),
     SERVE_STRING("data-dir", "DIR", data_dir,
                  "folder of the store; $XDG_STATE_HOME/pegboard or\n~/.local/state/pegboard by "
                  "default"),
@@ -85,6 +91,25 @@ const struct cli_option serve_option_table[] = {
      "whose words are compared by their stems when toolsets\nare searched; english by default, "
      "none for none",
      .kind = CLI_OWN},
+    SERVE_STRING("mcp-hosts", "NAMES", config.mcp_hosts,
+                 "names by which MCP clients reach it, and web pages of\nwhich may use it, between "
+                 "commas"),
+    SERVE_COUNT("mcp-search-above", 10000000, mcp_search_above,
+                "MCP clients search for tools where there are more"),
+    SERVE_STRING("mcp-authorization-server", "URL", config.mcp_authorization_server,
+                 "where MCP clients get tokens of this gateway (OAuth 2.0);\nnamed when one has "
+                 "none"),
+    SERVE_STRING(
+        "cors-origin", "ORIGINS", config.cors_origin,
+        "web pages that may use the HTTP API, such as\nhttps://app.example, between commas"),
+    {0, 0, "no-console", NULL, "leave out the console, the web page at /", .kind = CLI_FLAG,
+     .at = offsetof(struct serve_options, config.no_console)},
+    {0, 0, "goa-generation", "N",
+     "whose clients of goa_ai_registry.Registry there are: 1\n(goa-ai v0.32 to v0.47.2, default) "
+     "or "
+     "2 (to v0.56.6)",
+     .kind = CLI_COUNT, .at = offsetof(struct serve_options, config.goa_generation), .least = 1,
+     .most = 2},
     SERVE_STRING("token-file", "FILE", config.token_file,
                  "accept callers that show one of these tokens; see\n`pegboard token`"),
     SERVE_STRING("tls-cert", "FILE", config.tls_cert, "speak TLS with this certificate (PEM)"),
@@ -102,6 +127,12 @@ const struct cli_option serve_option_table[] = {
                  "name on one Redis are one registry"),
     SERVE_STRING("log-file", "FILE", config.log_file,
                  "instead of standard error; SIGHUP opens it again"),
+    SERVE_STRING("otlp-endpoint", "URL", config.otlp_endpoint,
+                 "send a span of each call to this OpenTelemetry collector,\nsuch as "
+                 "http://localhost:4318"),
+    {0, 0, "otlp-sample", "RATIO",
+     "part of the calls without a trace context that get one,\n0 to 1; 1 by default",
+     .kind = CLI_RATIO, .at = offsetof(struct serve_options, config.otlp_sample)},
     {OPT_LOG_LEVEL, 0, "log-level", "LEVEL", "info (default), warn or error", .kind = CLI_OWN},
     {.name = NULL},
 };
@@ -113,6 +144,20 @@ static bool read_level(const char *text, peg_log_level *ret_level)
     for (int level = PEG_LOG_INFO; level <= PEG_LOG_ERROR; level++) {
         if (strcmp(text, peg_log_level_name((peg_log_level)level)) == 0) {
             *ret_level = (peg_log_level)level;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_store(const char *text, enum serve_store *ret_store)
+{
+    static const char *const names[] = {
+        [SERVE_SQLITE] = "sqlite", [SERVE_MEMORY] = "memory", [SERVE_MONGO] = "mongo"};
+
+    for (int store = SERVE_SQLITE; store <= SERVE_MONGO; store++) {
+        if (strcmp(text, names[store]) == 0) {
+            *ret_store = (enum serve_store)store;
             return true;
         }
     }
@@ -141,9 +186,7 @@ static const char *take_serve_option(void *into, int id, const char *value)
                    ? "1 to 256 of the characters A-Z a-z 0-9 _ . : / -"
                    : NULL;
     case OPT_STORE:
-        o->has_store = true;
-        o->is_memory = strcmp(value, "memory") == 0;
-        return o->is_memory || strcmp(value, "sqlite") == 0 ? NULL : "sqlite or memory";
+        return read_store(value, &o->store) ? NULL : "sqlite, mongo or memory";
     case OPT_LANGUAGE:
         o->config.search_language = value;
         return check_language(value);
@@ -161,6 +204,7 @@ static const struct {
     {"REGISTRY_ADDR", "addr"},
     {"REGISTRY_NAME", "name"},
     {"REDIS_URL", "redis"},
+    {"MONGO_URL", "mongo"},
     {"PING_INTERVAL", "ping-interval"},
     {"MISSED_PING_THRESHOLD", "missed-ping-threshold"},
     {"RESULT_STREAM_MAPPING_TTL", "result-mapping-ttl"},
@@ -188,26 +232,48 @@ static bool read_environment(struct cli_args *args, struct serve_options *o)
     return true;
 }
 
-/* Setting MONGO_URL means toolsets in MongoDB, which SQLite must not replace silently. */
-static bool wants_mongo(const struct serve_options *o)
+/* A URL of MongoDB means that toolsets are kept there. In a cluster they are on Redis, and in the
+ * memory of each node. */
+static void choose_store(struct serve_options *o)
+{
+    if (o->store != SERVE_ANY)
+        return;
+    if (o->mongo.url)
+        o->store = SERVE_MONGO;
+    else
+        o->store = o->config.redis ? SERVE_MEMORY : SERVE_SQLITE;
+}
+
+/* One in the environment may be for other programs. */
+static bool has_mongo_option(const struct serve_options *o)
 {
     const char *url = secure_getenv("MONGO_URL");
 
-    return url && *url && !o->has_store;
+    return o->mongo.database || o->mongo.collection || (o->mongo.url && o->mongo.url != url);
+}
+
+static int check_store(const struct cli_command *command, const struct serve_options *o)
+{
+    if (o->store == SERVE_MONGO && !o->mongo.url)
+        return cli_bad_use(command, "--store mongo needs the URL of a MongoDB: set MONGO_URL, or "
+                                    "use --mongo");
+    if (o->store != SERVE_MONGO && has_mongo_option(o))
+        return cli_bad_use(command, "--mongo, --mongo-database and --mongo-collection are for "
+                                    "--store mongo: set MONGO_URL, or leave them out");
+    if (o->config.redis && o->store == SERVE_SQLITE)
+        return cli_bad_use(command, "--store sqlite is for one node: with --redis or REDIS_URL "
+                                    "leave it out, and toolsets are kept on Redis");
+    return CLI_OK;
 }
 
 /* CLI_OK, or CLI_UNUSABLE after a complaint. */
 static int check_together(const struct cli_command *command, const struct serve_options *o)
 {
     const peg_gateway_config *config = &o->config;
+    const int checked = check_store(command, o);
 
-    if (wants_mongo(o))
-        return cli_bad_use(command,
-                           "MONGO_URL is set, but this build of pegboard keeps toolsets in "
-                           "SQLite or in memory: unset it, or use --store sqlite");
-    if (config->redis && o->has_store && !o->is_memory)
-        return cli_bad_use(command, "--store sqlite is for one node: with --redis or REDIS_URL "
-                                    "leave it out, and toolsets are kept on Redis");
+    if (checked != CLI_OK)
+        return checked;
     if (!config->tls_cert != !config->tls_key)
         return cli_bad_use(command, "--tls-cert and --tls-key are needed together");
     if (config->tls_client_ca && !config->tls_cert)
@@ -215,6 +281,8 @@ static int check_together(const struct cli_command *command, const struct serve_
     if (config->admin_names && !config->tls_client_ca)
         return cli_bad_use(command, "--admin-names needs --tls-client-ca, which signs for them; "
                                     "for tokens use `pegboard token new --admin`");
+    if (config->otlp_sample != 0 && !config->otlp_endpoint)
+        return cli_bad_use(command, "--otlp-sample needs --otlp-endpoint, where spans go");
     return CLI_OK;
 }
 
@@ -223,8 +291,8 @@ bool serve_read(struct cli_args *args, struct serve_options *o)
     o->config.log_level = PEG_LOG_INFO;
     if (!read_environment(args, o) || !cli_read(args, o, take_serve_option))
         return false;
+    choose_store(o);
     args->exit = check_together(args->command, o);
-    o->is_memory |= o->config.redis != NULL;
     return args->exit == CLI_OK;
 }
 

@@ -88,6 +88,39 @@ static const char *client_options(const peg_gateway_config *config)
     return config->token_file ? " --token FILE" : "";
 }
 
+/* What to open in a browser, and to paste into the configuration of an MCP client. A unix socket
+ * has no URL. */
+static void print_urls(const struct serve_options *o, const char *listens)
+{
+    const char *scheme = o->config.tls_cert ? "https" : "http";
+
+    if (strncmp(listens, "unix:", strlen("unix:")) == 0)
+        return;
+    if (!o->config.no_console)
+        printf("\nConsole: %s://%s/\n", scheme, listens);
+    printf("\nMCP clients: %s://%s/mcp, or /mcp/TOOLSET\n"
+           "\n"
+           "  {\"mcpServers\": {\"pegboard\": {\"type\": \"http\", \"url\": \"%s://%s/mcp\"%s}}}\n",
+           scheme, listens, scheme, listens,
+           o->config.token_file ? ", \"headers\": {\"Authorization\": \"Bearer TOKEN\"}" : "");
+}
+
+static void print_store(const struct serve_options *o)
+{
+    const char *on_redis = o->config.redis ? ", and on Redis" : "";
+    const peg_mongo_store_options *mongo = &o->mongo;
+
+    if (o->store == SERVE_MONGO)
+        printf("toolsets are kept in MongoDB, %s.%s%s\n",
+               mongo->database ? mongo->database : "registry",
+               mongo->collection ? mongo->collection : "toolsets", on_redis);
+    else if (o->store == SERVE_MEMORY)
+        printf("toolsets are kept in memory, %s\n",
+               o->config.redis ? "and on Redis" : "until it is stopped");
+    else
+        printf("toolsets are kept in %s\n", o->path);
+}
+
 static void print_greeting(const struct serve_options *o, const peg_gateway *gateway)
 {
     const char *listens = peg_gateway_address(gateway);
@@ -95,17 +128,16 @@ static void print_greeting(const struct serve_options *o, const peg_gateway *gat
     const char *address = is_named ? listens : "ADDR"; /* its unit knows */
     const char *more = client_options(&o->config);
 
-    printf("pegboard %s: the gateway listens on %s%s\n"
-           "toolsets are kept in %s\n"
-           "\n"
+    printf("pegboard %s: the gateway listens on %s%s\n", peg_version(),
+           is_named ? "" : "the sockets of ", listens);
+    print_store(o);
+    printf("\n"
            "  pegboard list --registry %s%s\n"
            "  pegboard provide FILE --registry %s%s\n"
            "  pegboard call TOOLSET TOOL key=value --registry %s%s\n",
-           peg_version(), is_named ? "" : "the sockets of ", listens,
-           o->config.redis ? "memory, and on Redis"
-           : o->is_memory  ? "memory, until it is stopped"
-                           : o->path,
            address, more, address, more, address, more);
+    if (is_named)
+        print_urls(o, listens);
     if (o->config.token_file)
         printf("\n`pegboard token new --token-file %s NAME` makes a token: put it into FILE\n",
                o->config.token_file);
@@ -116,8 +148,10 @@ static peg_status open_store(struct serve_options *o, peg_store *ret_store, peg_
 {
     peg_status status;
 
-    if (o->is_memory)
+    if (o->store == SERVE_MEMORY)
         return peg_memory_store_new(ret_store, reterr);
+    if (o->store == SERVE_MONGO)
+        return peg_mongo_store_new(&o->mongo, ret_store, reterr);
     status = serve_make_data_dir(o, reterr);
     return status ? status : peg_sqlite_store_new(o->path, ret_store, reterr);
 }
@@ -145,7 +179,8 @@ static peg_status serve_gateway(struct serve_options *o, struct signals *signals
 static int run_serve(const struct cli_command *self, int argc, char **argv)
 {
     struct cli_args args = {.command = self, .argc = argc, .argv = argv};
-    struct serve_options options = {.config = {PEG_GATEWAY_CONFIG_INIT}};
+    struct serve_options options = {.config = {PEG_GATEWAY_CONFIG_INIT},
+                                    .mongo = {PEG_MONGO_STORE_OPTIONS_INIT}};
     struct signals signals = {.gateway = NULL};
     peg_store store;
     peg_error error;
@@ -188,7 +223,7 @@ const struct cli_command cli_serve = {
     .options = serve_option_table,
     .notes = "environment, where options say nothing:\n"
              "  REGISTRY_ADDR, REGISTRY_NAME, PING_INTERVAL, MISSED_PING_THRESHOLD,\n"
-             "  RESULT_STREAM_MAPPING_TTL, REDIS_URL, REDIS_PASSWORD\n\n"
+             "  RESULT_STREAM_MAPPING_TTL, REDIS_URL, REDIS_PASSWORD, MONGO_URL\n\n"
              "exit status:\n"
              "  0  it was stopped, and everything that ran was finished\n"
              "  1  it was stopped, and something had to be given up\n"

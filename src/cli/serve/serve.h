@@ -9,12 +9,14 @@
 #include "cli/cli.h"
 #include "pegboard/gateway.h"
 
+enum serve_store { SERVE_ANY, SERVE_SQLITE, SERVE_MEMORY, SERVE_MONGO };
+
 /* Strings are borrowed from argv and the environment; `path` is its own. */
 struct serve_options {
     peg_gateway_config config;
-    const char *addr;     /* NULL: the default */
-    bool is_memory;       /* --store memory */
-    bool has_store;       /* --store was given */
+    const char *addr;       /* NULL: the default */
+    enum serve_store store; /* chosen when all is read, if --store was not given */
+    peg_mongo_store_options mongo;
     const char *data_dir; /* NULL: the default */
     char path[4096];      /* of the store, once the folder is there */
 };

@@ -99,6 +99,20 @@ void cli_put_safe(struct peg__buf *out, peg_str text)
     peg__buf_add(out, text.ptr + start, text.len - start);
 }
 
+void cli_put_safe_lines(struct peg__buf *out, peg_str text)
+{
+    while (text.len) {
+        size_t len = 0;
+
+        while (len < text.len && text.ptr[len] != '\n' && text.ptr[len] != '\t')
+            len++;
+        cli_put_safe(out, peg__strn(text.ptr, len));
+        if (len < text.len)
+            peg__buf_putc(out, text.ptr[len++]);
+        text = peg__str_from(text, len);
+    }
+}
+
 void cli_put_error(struct peg__buf *out, const char *before, const peg_error *error)
 {
     if (error->where[0]) {

@@ -34,6 +34,8 @@ unsigned cli_width(int fd);
  * around written as \x1B, so that a file name or an instance cannot steer the terminal, fake a
  * line or look like another. */
 void cli_put_safe(struct peg__buf *out, peg_str text);
+/* The same, but ends of lines and tabs stay. */
+void cli_put_safe_lines(struct peg__buf *out, peg_str text);
 /* Appends the error's message, behind its place if it has one: "<before>/days: too large". */
 void cli_put_error(struct peg__buf *out, const char *before, const peg_error *error);
 

@@ -95,7 +95,7 @@ static peg_status write_out(const char *path, bool is_new, const struct stat *ol
     return status;
 }
 
-static peg_status replace_file(const char *path, peg_str text, peg_error *reterr)
+peg_status turn_replace_file(const char *path, peg_str text, peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep) char *temporary = NULL;
     char real[PATH_MAX];
@@ -162,7 +162,7 @@ static int convert_file(const struct convert_options *o)
         status = convert(o, &file, &text, &error);
     if (!status && o->out) {
         culprit = o->out;
-        status = replace_file(o->out, peg__buf_view(&text), &error);
+        status = turn_replace_file(o->out, peg__buf_view(&text), &error);
     } else if (!status) {
         status = turn_flush(&text, &error);
     }

@@ -78,6 +78,10 @@ void turn_file_free(struct turn_file *file);
 /* .json, .yaml, .yml; PEG_FORMAT_AUTO for any other name. */
 peg_format turn_format_of(const char *path);
 
+/* Writes a file that is there whole or not at all; what it replaces, it gives its mode to. PEG_EIO
+ * (E_FILE). */
+peg_status turn_replace_file(const char *path, peg_str text, peg_error *reterr);
+
 /* "file:3:7: unusable: at /blocks/0: what is wrong (E_CODE)" on standard error. */
 void turn_complain(const struct turn_common *common, const char *path, const peg_error *error);
 

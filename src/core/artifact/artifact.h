@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/shared_symbols.h"
 #include "pegboard/artifact.h"
 #include "pegboard/cleanup.h"
 #include "pegboard/registry.h"
@@ -18,6 +19,8 @@ peg_status peg__artifact_new(const peg_artifact_kind *kind, peg_reader *reader,
 
 /* What a kind is made from: its base, text where it names none; NULL for text itself. */
 const peg_artifact_kind *peg__kind_base(const peg_artifact_kind *kind);
+/* The library's of that name. NULL: none, or a host's, of which only the name is known. */
+PEG__SHARED const peg_artifact_kind *peg__kind_named(peg_str name);
 
 /* As peg_artifact_kind_check(); unless compile is set, the schemas of arguments are looked at but
  * not compiled, which takes the longest. */

@@ -33,6 +33,18 @@ bool peg_artifact_kind_is(const peg_artifact_kind *kind, const peg_artifact_kind
     return false;
 }
 
+const peg_artifact_kind *peg__kind_named(peg_str name)
+{
+    const peg_artifact_kind *const kinds[] = {&peg_artifact_text, &peg_artifact_json,
+                                              &peg_artifact_markdown};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (peg__str_is(name, kinds[i]->name))
+            return kinds[i];
+    }
+    return NULL;
+}
+
 /* ---- which field ------------------------------------------------------------------------- */
 
 /* A kind with all it is made from, itself first, and where the check stands. */

@@ -52,13 +52,14 @@ static void add_hint(peg_json_builder *b, const char *name, bool is_set)
 
 static void add_hints(peg_json_builder *b, const peg_tool_def *def)
 {
-    if (!def->read_only && !def->idempotent && !def->destructive)
+    if (!def->read_only && !def->idempotent && !def->destructive && !def->additive)
         return;
     peg_json_add_key(b, peg__str("hints"));
     peg_json_open_object(b);
     add_hint(b, "read_only", def->read_only);
     add_hint(b, "idempotent", def->idempotent);
     add_hint(b, "destructive", def->destructive);
+    add_hint(b, "additive", def->additive);
     peg_json_close(b);
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Questions that an MCP client can answer, as one gate: they are its payload, and its schema says
- * that none may be left out. */
+ * that none may be left out but optional ones. */
 
 #include "core/run/ask.h"
 
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/text/str.h"
+#include "core/context/context.h"
 #include "pegboard/call.h"
 #include "pegboard/cleanup.h"
 
@@ -26,6 +29,10 @@ static void add_ask(peg_json_builder *b, const peg_ask *ask)
     if (ask->params) {
         peg_json_add_key(b, peg__str("params"));
         peg_json_add_copy(b, ask->params);
+    }
+    if (ask->is_optional) {
+        peg_json_add_key(b, peg__str("optional"));
+        peg_json_add_bool(b, true);
     }
     peg_json_close(b);
 }
@@ -58,8 +65,10 @@ static peg_status make_schema(const peg_ask *asks, size_t n_asks, peg_schema **r
     peg_json_add_string(b, peg__str("object"));
     peg_json_add_key(b, peg__str("required"));
     peg_json_open_array(b);
-    for (size_t i = 0; i < n_asks; i++)
-        peg_json_add_string(b, peg__str(asks[i].key));
+    for (size_t i = 0; i < n_asks; i++) {
+        if (!asks[i].is_optional)
+            peg_json_add_string(b, peg__str(asks[i].key));
+    }
     peg_json_close(b);
     peg_json_close(b);
     status = peg_json_builder_finish(b, &doc, reterr);
@@ -80,13 +89,39 @@ static peg_status check_asks(const peg_ask *asks, size_t n_asks, peg_error *rete
                      "a question needs a key and a method, and there must be one");
 }
 
+/* A gateway reads from it which capabilities its client would need: gateway/mcp/call.c. */
+static peg_status fail_unsupported(const peg_ask *asks, size_t n_asks, peg_error *reterr)
+{
+    struct peg__buf names = PEG__BUF(PEG_LIMIT_TEXT_BYTES);
+
+    for (size_t i = 0; i < n_asks; i++) {
+        const bool has_url = peg__str_is(peg_json_str(peg_json_get(asks[i].params, "mode")), "url");
+
+        if (asks[i].is_optional)
+            continue;
+        peg__buf_printf(&names, "%s%s%s", names.len ? ", " : "", asks[i].method,
+                        has_url                                 ? " (url)"
+                        : peg_json_get(asks[i].params, "tools") ? " (tools)"
+                                                                : "");
+    }
+    peg__fail(reterr, PEG_EUNSUPPORTED, "E_GATE_UNSUPPORTED",
+              "nobody can be asked for %.*s: the context has no listener for gates; set one with "
+              "peg_ctx_with_gates()",
+              PEG_ARG(peg__buf_view(&names)));
+    peg__buf_free(&names);
+    return PEG_EUNSUPPORTED;
+}
+
 peg_status peg_gate_ask(peg_ctx *ctx, const peg_ask *asks, size_t n_asks,
                         peg_json_doc **ret_answers, peg_error *reterr)
 {
     PEG_CLEANUP(peg_json_doc_freep) peg_json_doc *payload = NULL;
     PEG_CLEANUP(peg_schema_unrefp) peg_schema *schema = NULL;
     peg_status status = check_asks(asks, n_asks, reterr);
+    void *user;
 
+    if (!status && !peg__ctx_gate_listener(ctx, &user))
+        return fail_unsupported(asks, n_asks, reterr);
     if (!status)
         status = make_payload(asks, n_asks, &payload, reterr);
     if (status == PEG_EEXISTS)

@@ -164,6 +164,19 @@ peg_status peg_call_reply_json(peg_call *call, const peg_json *value)
     return answer_with_text(call, PEG__ANSWER_JSON);
 }
 
+peg_status peg__call_reply_text(peg_call *call, struct peg__buf *json)
+{
+    if (has_answered(call))
+        return PEG_ESTATE;
+    peg__buf_free(&call->answer.text);
+    call->answer.text = *json;
+    *json = (struct peg__buf){.max = json->max};
+    call->answer.text.max = call->task->max_result_bytes;
+    if (call->answer.text.len > call->task->max_result_bytes)
+        call->answer.text.status = PEG_ELIMIT;
+    return answer_with_text(call, PEG__ANSWER_JSON);
+}
+
 peg_status peg_call_reply_value(peg_call *call, const peg_json *value)
 {
     if (has_answered(call))
@@ -252,21 +265,18 @@ peg_status peg_call_fail_with(peg_call *call, const peg_error *error)
 
 /* ---- server-data ---------------------------------------------------------------- */
 
-static const char *what_is_wrong(const char *kind, const char *audience, const peg_json *data)
+static const char *what_is_wrong(const char *kind, const char *audience)
 {
     if (!kind || !kind[0])
         return "kind is empty";
     if (!audience || !audience[0])
         return "audience is empty";
-    if (!data)
-        return "data is missing";
     if (!peg__utf8_is_valid(peg__str(kind)) || !peg__utf8_is_valid(peg__str(audience)))
         return "kind and audience are not UTF-8";
     return NULL;
 }
 
-static void write_server_data(struct peg__buf *out, const char *kind, const char *audience,
-                              const peg_json *data)
+static void open_server_data(struct peg__buf *out, const char *kind, const char *audience)
 {
     peg__buf_puts(out, out->len ? "," : "[");
     peg__buf_puts(out, "{\"kind\":");
@@ -274,25 +284,44 @@ static void write_server_data(struct peg__buf *out, const char *kind, const char
     peg__buf_puts(out, ",\"audience\":");
     peg__json_write_string(peg__str(audience), out);
     peg__buf_puts(out, ",\"data\":");
-    peg__json_write(data, PEG_JSON_COMPACT, out);
-    peg__buf_putc(out, '}');
 }
 
-peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char *audience,
-                                    const peg_json *data)
+/* The data was written into server_data. */
+static peg_status close_server_data(peg_call *call)
 {
-    const char *wrong = what_is_wrong(kind, audience, data);
-
-    if (wrong) {
-        call->server_data_wrong = wrong;
-        return PEG_EINVAL;
-    }
-    write_server_data(&call->server_data, kind, audience, data);
+    peg__buf_putc(&call->server_data, '}');
     if (call->server_data.status == PEG_ENOMEM)
         return peg__call_out_of_memory(call);
     if (call->server_data.status)
         call->server_data_wrong = "it is larger than 1 MiB";
     return call->server_data.status;
+}
+
+peg_status peg_call_add_server_data(peg_call *call, const char *kind, const char *audience,
+                                    const peg_json *data)
+{
+    const char *wrong = what_is_wrong(kind, audience);
+
+    if (!wrong && !data)
+        wrong = "data is missing";
+    if (wrong) {
+        call->server_data_wrong = wrong;
+        return PEG_EINVAL;
+    }
+    open_server_data(&call->server_data, kind, audience);
+    peg__json_write(data, PEG_JSON_COMPACT, &call->server_data);
+    return close_server_data(call);
+}
+
+peg_status peg__call_add_server_text(peg_call *call, const char *kind, const char *audience,
+                                     peg_str json)
+{
+    call->server_data_wrong = what_is_wrong(kind, audience);
+    if (call->server_data_wrong)
+        return PEG_EINVAL;
+    open_server_data(&call->server_data, kind, audience);
+    peg__buf_str(&call->server_data, json);
+    return close_server_data(call);
 }
 
 /* ---- looking around ------------------------------------------------------------- */

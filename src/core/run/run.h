@@ -145,6 +145,12 @@ peg_status peg__call_out_of_memory(peg_call *call);
  * be "". */
 peg_status peg__call_fail_because(peg_call *call, const char *code, struct peg__buf *sentence);
 
+/* As peg_call_reply_json(), with the text of the value, which is taken over. */
+peg_status peg__call_reply_text(peg_call *call, struct peg__buf *json);
+/* As peg_call_add_server_data(), with the text of the data. */
+peg_status peg__call_add_server_text(peg_call *call, const char *kind, const char *audience,
+                                     peg_str json);
+
 /* What the handler gets: what pre_execute put there, else filled, else as sent. */
 const peg_json *peg__call_args(const peg_call *call);
 

@@ -47,6 +47,7 @@ PEG__DEFINE_GETTER(bool, peg_tool_is_artifact_tool, peg_tool, is_artifact_tool)
 PEG__DEFINE_GETTER(bool, peg_tool_is_read_only, peg_tool, def.read_only)
 PEG__DEFINE_GETTER(bool, peg_tool_is_idempotent, peg_tool, def.idempotent)
 PEG__DEFINE_GETTER(bool, peg_tool_is_destructive, peg_tool, def.destructive)
+PEG__DEFINE_GETTER(bool, peg_tool_is_additive, peg_tool, def.additive)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
@@ -87,13 +88,14 @@ static void add_hints(peg_json_builder *b, const peg_tool *tool)
 {
     const peg_tool_def *def = &tool->def;
 
-    if (!def->read_only && !def->idempotent && !def->destructive)
+    if (!def->read_only && !def->idempotent && !def->destructive && !def->additive)
         return;
     peg_json_add_key(b, peg__str("hints"));
     peg_json_open_object(b);
     add_hint(b, "readOnly", def->read_only);
     add_hint(b, "idempotent", def->idempotent);
     add_hint(b, "destructive", def->destructive);
+    add_hint(b, "additive", def->additive);
     peg_json_close(b);
 }
 

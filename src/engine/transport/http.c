@@ -107,11 +107,13 @@ struct transfer {
     struct line *line;
     struct curl_slist *headers;
     size_t n_bytes;
+    size_t n_read; /* of the request's body, by curl */
     size_t n_header_bytes;
     curl_off_t n_moved; /* either way */
     int64_t begun_ns;   /* on the context's clock, as the next two */
     int64_t last_ns;    /* when a byte was last seen */
     int64_t over_ns;    /* when on_bytes said that it is over */
+    bool is_private;    /* an address was refused */
     bool is_refused;    /* curl did not take an option */
     CURLcode code;      /* how it ended, if it did */
     peg_status status;  /* why we ended it, if we did */
@@ -182,15 +184,6 @@ static void take_header(struct transfer *t, peg_str name, peg_str value)
         memcpy(answer->content_type, short_value, sizeof(short_value));
 }
 
-static peg_str trimmed(peg_str s)
-{
-    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]))
-        s.len--;
-    while (s.len && strchr(" \t", s.ptr[0]))
-        s = peg__str_from(s, 1);
-    return s;
-}
-
 static void clear_answer(struct peg__http_answer *answer)
 {
     *answer = (struct peg__http_answer){.retry_after_ms = -1};
@@ -208,12 +201,18 @@ static size_t on_header(char *data, size_t size, size_t n, void *user)
         return 0;
     }
     if (peg__str_starts(text, peg__str("HTTP/"))) { /* perhaps after an interim one */
+        const bool was_sent = t->answer->was_sent;
+
         clear_answer(t->answer);
+        t->answer->was_sent = was_sent;
         curl_easy_getinfo(t->line->easy, CURLINFO_RESPONSE_CODE, &t->answer->status);
     } else if (colon) {
         const size_t at = (size_t)(colon - data);
+        const peg_str value = peg__str_trim(peg__str_from(text, at + 1), " \t\r\n");
 
-        take_header(t, peg__strn(data, at), trimmed(peg__str_from(text, at + 1)));
+        take_header(t, peg__strn(data, at), value);
+        if (t->request->on_header)
+            t->request->on_header(peg__strn(data, at), value, t->request->user);
     }
     return text.len;
 }
@@ -254,11 +253,17 @@ static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_
 
 /* ---- what is sent ------------------------------------------------------------------------ */
 
-/* Commands that a tool starts must not inherit the line to a model. */
+/* Commands that a tool starts must not inherit the line to a model. The address is the one that is
+ * connected to: a name cannot lead elsewhere after it was judged. */
 static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    (void)user;
+    struct transfer *t = user;
+
     (void)purpose;
+    if (t->request->only_public && peg__address_is_private(&address->addr)) {
+        t->is_private = true;
+        return CURL_SOCKET_BAD;
+    }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -288,7 +293,8 @@ static void add_headers(struct transfer *t)
     const size_t size = strlen(t->request->headers) + 1;
     char *rest;
 
-    add_header(t, "Content-Type: application/json");
+    if (!t->request->method)
+        add_header(t, "Content-Type: application/json");
     add_header(t, "Expect:"); /* servers of models know no 100-continue, and it costs a second */
     copy = peg__alloc(size);
     if (!copy) {
@@ -311,6 +317,8 @@ static void set_rules(struct transfer *t)
     set_pointer(t, CURLOPT_USERAGENT, "pegboard/" PEG_VERSION);
     set_number(t, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
     set_number(t, CURLOPT_TCP_KEEPALIVE, 1);
+    if (t->request->only_public)
+        set_pointer(t, CURLOPT_PROXY, ""); /* it would connect in our place, to anything */
     set_number(t, CURLOPT_CONNECTTIMEOUT_MS, (long)t->request->connect_ms);
 #if LIBCURL_VERSION_NUM >= 0x075700
     /* Else curl waits for a name server that does not answer, after we have given up. */
@@ -329,8 +337,44 @@ static void set_callbacks(struct transfer *t)
     set_pointer(t, CURLOPT_WRITEDATA, t);
     set_pointer(t, CURLOPT_HEADERDATA, t);
     set_pointer(t, CURLOPT_XFERINFODATA, t);
+    set_pointer(t, CURLOPT_OPENSOCKETDATA, t);
     set_number(t, CURLOPT_NOPROGRESS, 0);
     set_pointer(t, CURLOPT_ERRORBUFFER, t->message);
+}
+
+static size_t on_body_read(char *to, size_t size, size_t n, void *user)
+{
+    struct transfer *t = user;
+    const peg_str left = peg__str_from(t->request->body, t->n_read);
+    const size_t len = left.len < size * n ? left.len : size * n;
+
+    memcpy(to, left.ptr, len);
+    t->n_read += len;
+    t->answer->was_sent |= len > 0;
+    return len;
+}
+
+/* Curl sends a request again when a kept connection ends without an answer, but for a body that it
+ * has begun to read and cannot rewind. Servers close what is idle for five seconds, many of them:
+ * a younger connection is hardly ever closed meanwhile. */
+static void set_body(struct transfer *t)
+{
+    const struct peg__http_request *request = t->request;
+
+    if (request->method) {
+        set_pointer(t, CURLOPT_CUSTOMREQUEST, request->method);
+        return;
+    }
+    set_number(t, CURLOPT_POST, 1);
+    if (request->is_once) {
+        curl_easy_setopt(t->line->easy, CURLOPT_READFUNCTION, on_body_read);
+        set_pointer(t, CURLOPT_READDATA, t);
+        set_number(t, CURLOPT_MAXAGE_CONN, PEG_LIMIT_HTTP_ONCE_AGE_S);
+    } else {
+        set_pointer(t, CURLOPT_POSTFIELDS, request->body.ptr);
+    }
+    t->is_refused |= curl_easy_setopt(t->line->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                                      (curl_off_t)request->body.len) != CURLE_OK;
 }
 
 static peg_status prepare_transfer(struct transfer *t, peg_error *reterr)
@@ -340,9 +384,7 @@ static peg_status prepare_transfer(struct transfer *t, peg_error *reterr)
     add_headers(t);
     set_pointer(t, CURLOPT_URL, t->request->url);
     set_pointer(t, CURLOPT_HTTPHEADER, t->headers);
-    set_pointer(t, CURLOPT_POSTFIELDS, t->request->body.ptr);
-    t->is_refused |= curl_easy_setopt(t->line->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                                      (curl_off_t)t->request->body.len) != CURLE_OK;
+    set_body(t);
     if (t->is_refused || curl_multi_add_handle(t->line->multi, t->line->easy) != CURLM_OK)
         return peg__fail_nomem(reterr);
     return PEG_OK;
@@ -420,6 +462,8 @@ static void run_transfer(struct transfer *t)
     while (may_go_on(t)) {
         if (curl_multi_perform(multi, &n_running) != CURLM_OK)
             t->code = CURLE_OUT_OF_MEMORY;
+        if (t->request->on_step)
+            t->request->on_step(t->request->user);
         if (!n_running || t->code)
             break;
         curl_multi_poll(multi, NULL, 0, step_ms(t), NULL);
@@ -442,6 +486,10 @@ static peg_status judge(const struct transfer *t, peg_error *reterr)
         return PEG_OK;
     if (t->code == CURLE_OUT_OF_MEMORY)
         return peg__fail_nomem(reterr);
+    if (t->is_private)
+        return peg__fail(reterr, PEG_EIO, "E_ENGINE_ADDRESS",
+                         "the server's name leads to an address of this machine or of a private "
+                         "network, which it may not");
     if (t->code == CURLE_OPERATION_TIMEDOUT)
         return peg__fail(reterr, PEG_ETIMEOUT, "E_ENGINE_TIMEOUT",
                          "no connection to the server within %lld ms (connect_ms): %s",
@@ -471,6 +519,16 @@ static peg_status run_watched(struct transfer *t, peg_error *reterr)
     return judge(t, reterr);
 }
 
+/* Of a body that curl does not read piece by piece only the beginning is known. */
+static void note_sent(struct transfer *t)
+{
+    curl_off_t begun_us = 0;
+
+    if (!t->request->is_once &&
+        !curl_easy_getinfo(t->line->easy, CURLINFO_PRETRANSFER_TIME_T, &begun_us))
+        t->answer->was_sent = begun_us > 0;
+}
+
 static peg_status send_request(void *self, peg_ctx *ctx, const struct peg__http_request *request,
                                struct peg__http_answer *answer, peg_error *reterr)
 {
@@ -486,6 +544,7 @@ static peg_status send_request(void *self, peg_ctx *ctx, const struct peg__http_
     status = prepare_transfer(&t, reterr);
     if (!status) {
         status = run_watched(&t, reterr);
+        note_sent(&t);
         curl_multi_remove_handle(t.line->multi, t.line->easy);
     }
     return_handle(self, t.line);

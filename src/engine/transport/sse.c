@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/text/str.h"
 
 /* Where events go. */
@@ -16,7 +17,13 @@ struct listener {
 void peg__sse_init(struct peg__sse *sse, size_t max_bytes)
 {
     *sse = (struct peg__sse){
-        .line = PEG__BUF(max_bytes), .event = PEG__BUF(max_bytes), .data = PEG__BUF(max_bytes)};
+        .line = PEG__BUF(max_bytes),
+        .event = PEG__BUF(max_bytes),
+        .data = PEG__BUF(max_bytes),
+        .id = PEG__BUF(max_bytes),
+        .next_id = PEG__BUF(max_bytes),
+        .retry_ms = -1,
+    };
 }
 
 void peg__sse_free(struct peg__sse *sse)
@@ -24,6 +31,8 @@ void peg__sse_free(struct peg__sse *sse)
     peg__buf_free(&sse->line);
     peg__buf_free(&sse->event);
     peg__buf_free(&sse->data);
+    peg__buf_free(&sse->id);
+    peg__buf_free(&sse->next_id);
 }
 
 static peg_status check_buf(const struct peg__buf *buf, peg_error *reterr)
@@ -53,9 +62,52 @@ static peg_status emit_event(struct peg__sse *sse, const struct listener *to, pe
     return status;
 }
 
+/* One that is sent back as a header must be one. */
+static peg_status take_id(struct peg__sse *sse, peg_str value, peg_error *reterr)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        if ((unsigned char)value.ptr[i] < ' ' || value.ptr[i] == 0x7F)
+            return PEG_OK;
+    }
+    if (value.len > PEG_LIMIT_SSE_ID_BYTES)
+        return PEG_OK;
+    peg__buf_clear(&sse->next_id);
+    peg__buf_str(&sse->next_id, value);
+    sse->has_next_id = true;
+    return check_buf(&sse->next_id, reterr);
+}
+
+/* An event that is cut off does not count: it comes again. */
+static void commit_id(struct peg__sse *sse)
+{
+    const struct peg__buf last = sse->id;
+
+    if (!sse->has_next_id)
+        return;
+    sse->id = sse->next_id;
+    sse->next_id = last;
+    sse->has_next_id = false;
+}
+
+/* Digits only, says the standard. */
+static void take_retry(struct peg__sse *sse, peg_str value)
+{
+    int64_t ms = 0;
+
+    if (!value.len || peg__str_span(value, "0123456789") != value.len)
+        return;
+    for (size_t i = 0; i < value.len && ms < PEG_LIMIT_RETRY_AFTER_MS; i++)
+        ms = ms * 10 + (value.ptr[i] - '0');
+    sse->retry_ms = ms < PEG_LIMIT_RETRY_AFTER_MS ? ms : PEG_LIMIT_RETRY_AFTER_MS;
+}
+
 static peg_status take_sse_field(struct peg__sse *sse, peg_str name, peg_str value,
                                  peg_error *reterr)
 {
+    if (peg__str_is(name, "id"))
+        return take_id(sse, value, reterr);
+    if (peg__str_is(name, "retry"))
+        take_retry(sse, value);
     if (peg__str_is(name, "event")) {
         peg__buf_clear(&sse->event);
         peg__buf_str(&sse->event, value);
@@ -80,8 +132,10 @@ static peg_status take_sse_line(struct peg__sse *sse, peg_str line, const struct
     if (!sse->is_past_start && peg__str_starts(line, bom))
         line = peg__str_from(line, bom.len);
     sse->is_past_start = true;
-    if (!line.len)
+    if (!line.len) {
+        commit_id(sse);
         return emit_event(sse, to, reterr);
+    }
     colon = memchr(line.ptr, ':', line.len);
     if (colon) {
         value = peg__str_from(line, (size_t)(colon - line.ptr) + 1);

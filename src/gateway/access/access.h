@@ -72,6 +72,10 @@ struct grpc_interceptor gw_auth_interceptor(struct gw_auth *auth);
 bool gw_auth_takes_http(struct gw_auth *auth, const struct net_http_request *request,
                         struct peg__buf *principal);
 
+/* The same for a request that acts: its principal is always named, `local` and `anyone` too. */
+bool gw_auth_admits_http(struct gw_auth *auth, const struct net_http_request *request,
+                         struct peg__buf *principal);
+
 /* Any thread. Counts and logs such a request that was refused. */
 void gw_auth_note_http(struct gw_auth *auth, const struct net_http_request *request);
 /* Any thread. How many calls and requests were refused because their sender is not known. */

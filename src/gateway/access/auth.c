@@ -360,6 +360,33 @@ bool gw_auth_takes_http(struct gw_auth *auth, const struct net_http_request *req
     return true;
 }
 
+static bool has_two_credentials(const struct net_http_request *request)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < request->n_fields; i++)
+        n +=
+            request->fields[i].name.len == strlen("authorization") &&
+            strncasecmp(request->fields[i].name.ptr, "authorization", strlen("authorization")) == 0;
+    return n > 1;
+}
+
+bool gw_auth_admits_http(struct gw_auth *auth, const struct net_http_request *request,
+                         struct peg__buf *principal)
+{
+    const struct gw_principal *nameless = request->is_local   ? &local
+                                          : auth->is_insecure ? &anyone
+                                                              : NULL;
+
+    if (has_two_credentials(request))
+        return false;
+    if (gw_auth_asks(auth))
+        return gw_auth_takes_http(auth, request, principal);
+    if (nameless)
+        peg__buf_str(principal, nameless->name);
+    return nameless != NULL;
+}
+
 void gw_auth_note_http(struct gw_auth *auth, const struct net_http_request *request)
 {
     log_rejected(auth, request->path, request->peer);

@@ -304,11 +304,12 @@ static void repair_map(struct gw_catalog *catalog)
     }
 }
 
-/* What we write ourselves need not be read. */
+/* What we write ourselves need not be read. While it is with a worker, its value is not made yet.
+ */
 static peg_status read_change(struct gw_catalog *catalog, const struct bus_change *change,
                               struct gw_value *ret_value, peg_error *reterr)
 {
-    const struct gw_change *own = catalog->current;
+    const struct gw_change *own = catalog->is_working ? NULL : catalog->current;
 
     if (own && own->value == change->value && peg__str_eq(own->name, change->key)) {
         *ret_value = (struct gw_value){.toolset = gw_toolset_ref(own->toolset),

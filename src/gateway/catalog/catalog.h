@@ -30,6 +30,13 @@ struct gw_tool {
     peg_str description;
     const peg_str *tags;
     size_t n_tags;
+    peg_str title;
+    peg_str version;       /* "": the toolset's */
+    peg_str artifact_kind; /* "": none is named */
+    peg_str examples;      /* a JSON array of objects, as registered; "": none */
+    bool is_read_only;     /* hints; of what is not set nothing is known */
+    bool is_destructive;
+    bool is_additive;
     peg_str input_schema;  /* as registered */
     peg_str output_schema; /* "": results are not checked */
     /* toolset_schema.c's: compiled, or to be compiled again. NULL: there is none. The texts above
@@ -226,6 +233,7 @@ struct gw_provider_entry {
     int64_t last_pong_ms;       /* cluster time; its Hello to begin with */
     bool is_draining;
     bool is_awaited;    /* its toolset has other schemas since its last pong */
+    bool is_direct;     /* stands for all providers of a direct toolset */
     uint32_t credits;   /* calls at once */
     uint32_t sent;      /* calls of this loop's that it has now; send.c counts */
     uint64_t serves;    /* the revision of the toolset that its stream has spoken of */
@@ -240,6 +248,10 @@ struct gw_presence;
 struct gw_presence_options {
     int64_t ping_interval_ms;
     unsigned missed_pings;
+    /* The revision of the map up to which each loop of the node knows it: it outlives them. NULL:
+     * there is one loop. */
+    atomic_ullong *known;
+    unsigned n_loops;
 };
 
 enum gw_health_state { GW_HEALTHY, GW_UNHEALTHY };
@@ -259,6 +271,9 @@ peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *op
 struct gw_presence *gw_presence_free(struct gw_presence *presence);
 
 struct gw_health gw_presence_health(struct gw_presence *presence, peg_str toolset);
+/* Has it providers that a change of its kind would cut off? One is attached, or a direct one has
+ * answered a ping in time. */
+bool gw_presence_is_live(struct gw_presence *presence, peg_str toolset);
 /* The providers of a toolset; borrowed until the presence changes. */
 struct gw_provider_entry *gw_presence_providers(struct gw_presence *presence, peg_str toolset,
                                                 size_t *ret_n);
@@ -267,6 +282,9 @@ bool gw_provider_is_well(const struct gw_presence *presence, const struct gw_pro
 /* In words, for service_unavailable: `no healthy providers for toolset "x"
  * (staleness_threshold=40s, last_pong=<RFC 3339|missing>, age=12.5s)`. */
 void gw_presence_explain(struct gw_presence *presence, peg_str toolset, struct peg__buf *ret_text);
+
+/* How many entries there are of providers that are attached to that node. */
+size_t gw_presence_count_at(const struct gw_presence *presence, uint64_t node);
 
 /* The loop with that address is gone, and the streams of its providers with it. */
 void gw_presence_on_node_lost(struct gw_presence *presence, struct bus_address address);
@@ -284,6 +302,17 @@ void gw_presence_await(struct gw_presence *presence, peg_str toolset, const char
 void gw_presence_serve(struct gw_presence *presence, peg_str toolset, const char *incarnation,
                        uint64_t revision);
 void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+/* Is the entry written as it should be, and known to all loops of this node? Also if there is none.
+ */
+bool gw_presence_is_known(struct gw_presence *presence, peg_str toolset, const char *incarnation);
+
+/* Of a direct toolset, whose providers have no stream that a loop could have: one entry stands for
+ * all of them, and any loop writes it. A write that fails is not repeated: the next pong is.
+ * `revision`: the toolset's. If it is awaited it is not well until the next pong. */
+void gw_presence_put_direct(struct gw_presence *presence, peg_str toolset, uint64_t revision,
+                            bool is_awaited);
+void gw_presence_remove_direct(struct gw_presence *presence, peg_str toolset);
+
 /* `fn` is called for each provider of this loop that has moved, perhaps several times, and from
  * within any of the functions above. May be NULL. */
 void gw_presence_on_moved(struct gw_presence *presence,

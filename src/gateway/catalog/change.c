@@ -246,6 +246,37 @@ static void report_store_failure(struct gw_change *change)
                                        change->text);
 }
 
+static bool is_superseded(const struct gw_change *change)
+{
+    return change->status == PEG_ESTATE && strcmp(change->error.code, "E_STORE_REVISION") == 0;
+}
+
+static void note_stored(struct gw_record *record, const struct gw_change *change)
+{
+    if (record && record->stored < change->revision)
+        record->stored = change->revision;
+}
+
+/* Nodes that share a store all write there what the map told them: the first is enough. A change
+ * that somebody asked for gets a greater revision; if another node changed the same toolset at the
+ * same time, the map decides which of them is later. */
+static void follow_store(struct gw_catalog *catalog, struct gw_change *change)
+{
+    note_stored(record_find(catalog, change->name), change);
+    change->status = PEG_OK;
+    if (change->kind == GW_CHANGE_MIRROR)
+        finish_change(catalog, change, PEG_OK);
+    else
+        decide(catalog, change);
+}
+
+static bool may_follow_store(struct gw_catalog *catalog, struct gw_change *change)
+{
+    return is_superseded(change) &&
+           (change->kind == GW_CHANGE_MIRROR ||
+            (!catalog->is_stopping && change->n_tries++ < GW_CATALOG_TRIES));
+}
+
 static void continue_change(struct gw_catalog *catalog, struct gw_change *change, bool was_canceled)
 {
     struct gw_record *record = record_find(catalog, change->name);
@@ -254,12 +285,13 @@ static void continue_change(struct gw_catalog *catalog, struct gw_change *change
         finish_canceled(catalog, change);
     } else if (change->is_undoing || change->kind == GW_CHANGE_FORGET) {
         finish_change(catalog, change, change->status);
+    } else if (may_follow_store(catalog, change)) {
+        follow_store(catalog, change);
     } else if (change->status) {
         report_store_failure(change);
         finish_change(catalog, change, change->status);
     } else {
-        if (record && record->stored < change->revision)
-            record->stored = change->revision;
+        note_stored(record, change);
         if (change->kind == GW_CHANGE_MIRROR || catalog->is_stopping)
             finish_change(catalog, change, PEG_OK);
         else

@@ -12,6 +12,7 @@
 /*
  *   catalog.c        snapshots and the map of toolsets, and the life of a catalog
  *   change.c         one change at a time: parse on a worker, decide, store, map, undo
+ *   toolset_check.c  rejects a registration that is wrong
  *   record.c         what is known of each name, and its form in store and map
  *   presence.c       a loop's replica of the map of providers
  *   presence_own.c   the entries that this loop writes, and their form in the map
@@ -246,5 +247,12 @@ peg_str presence_key(peg_str toolset, const char *incarnation, char ret_key[PRES
 peg_status presence_read(peg_str key, const struct peg__blob *value, peg_str *ret_toolset,
                          struct gw_provider_entry *ret_entry);
 bool presence_read_key(peg_str key, peg_str *ret_toolset, struct gw_provider_entry *ret_entry);
+
+/* ---- toolset_check.c ---- */
+
+/* PEG_EINVAL, PEG_ELIMIT with the place in `where`, PEG_ENOMEM. */
+peg_status gw_toolset_check(const struct Pegboard__V1__RegisterRequest *request, peg_error *reterr);
+/* Names the tool that an error is about. */
+void gw_toolset_error_at(size_t i, peg_error *reterr);
 
 #endif

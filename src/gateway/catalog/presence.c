@@ -69,6 +69,20 @@ struct gw_health gw_presence_health(struct gw_presence *presence, peg_str toolse
     return health;
 }
 
+bool gw_presence_is_live(struct gw_presence *presence, peg_str toolset)
+{
+    const struct presence_toolset *found = presence_find(presence, toolset);
+    const int64_t now_ms = bus_now_ms(presence->bus);
+
+    for (size_t i = 0; found && i < found->n; i++) {
+        const struct gw_provider_entry *entry = &found->entries[i];
+
+        if (!entry->is_direct || gw_provider_is_well(presence, entry, now_ms))
+            return true;
+    }
+    return false;
+}
+
 struct gw_provider_entry *gw_presence_providers(struct gw_presence *presence, peg_str toolset,
                                                 size_t *ret_n)
 {
@@ -76,6 +90,20 @@ struct gw_provider_entry *gw_presence_providers(struct gw_presence *presence, pe
 
     *ret_n = found ? found->n : 0;
     return found ? found->entries : NULL;
+}
+
+size_t gw_presence_count_at(const struct gw_presence *presence, uint64_t node)
+{
+    size_t n = 0;
+
+    PEG__MAP_EACH(&presence->toolsets, item)
+    {
+        const struct presence_toolset *toolset = (const struct presence_toolset *)item->value;
+
+        for (size_t i = 0; i < toolset->n; i++)
+            n += !toolset->entries[i].is_direct && toolset->entries[i].address.node == node;
+    }
+    return n;
 }
 
 static void print_ms(int64_t ms, char text[PEG_DURATION_TEXT])
@@ -276,7 +304,8 @@ void gw_presence_on_node_lost(struct gw_presence *presence, struct bus_address a
         struct presence_toolset *toolset = item->value;
 
         for (size_t i = 0; i < toolset->n; i++)
-            if (bus_address_equal(toolset->entries[i].address, address))
+            if (!toolset->entries[i].is_direct &&
+                bus_address_equal(toolset->entries[i].address, address))
                 toolset->entries[i].last_pong_ms = -(int64_t)PEG_LIMIT_GATEWAY_GONE_MS;
         if (state_of(presence, toolset, now_ms) != toolset->reported)
             note_change(presence, toolset);
@@ -402,6 +431,18 @@ static void handle_failure(struct gw_presence *presence, peg_str key, peg_status
                  "an entry of the map of providers is not ours: %zu bytes of key", key.len);
 }
 
+/* Changes come in the order of their revisions. */
+static void note_known(struct gw_presence *presence, uint64_t revision)
+{
+    atomic_ullong *known = presence->options.known;
+
+    if (!known)
+        return;
+    known += presence->bus->self.loop;
+    if (revision > atomic_load_explicit(known, memory_order_relaxed))
+        atomic_store_explicit(known, revision, memory_order_release);
+}
+
 static void on_map_change(struct bus_watch *watch, const struct bus_change *change)
 {
     struct gw_presence *presence = peg__container_of(watch, struct gw_presence, watch);
@@ -424,6 +465,7 @@ static void on_map_change(struct bus_watch *watch, const struct bus_change *chan
     }
     if (status)
         handle_failure(presence, change->key, status);
+    note_known(presence, change->revision);
     arm_stale_check(presence);
     presence_notify(presence);
 }

@@ -24,7 +24,8 @@
  *
  *   {"at":"9f86d081884c7d65.0","pong_ms":1700000000000,"credits":4,"revision":7,"draining":true}
  *
- * and "awaited":true while its schemas are younger than its pong. Others may have written it, so
+ * and "awaited":true while its schemas are younger than its pong, "direct":true of the providers of
+ * a direct toolset, who have no stream: "at" is then who wrote it. Others may have written it, so
  * everything is checked. ----
  */
 
@@ -64,6 +65,10 @@ static struct peg__blob *write_entry(const struct gw_provider_entry *entry)
         peg__out_key(&out, "awaited");
         peg__out_bool(&out, true);
     }
+    if (entry->is_direct) {
+        peg__out_key(&out, "direct");
+        peg__out_bool(&out, true);
+    }
     peg__out_end_object(&out);
     blob = buf.status ? NULL : peg__blob_copy(peg__buf_view(&buf));
     peg__buf_free(&buf);
@@ -101,6 +106,7 @@ static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry
     const peg_json *address = peg_json_get(root, "at");
     const peg_json *is_draining = peg_json_get(root, "draining");
     const peg_json *is_awaited = peg_json_get(root, "awaited");
+    const peg_json *is_direct = peg_json_get(root, "direct");
     const peg_json *revision = peg_json_get(root, "revision");
     int64_t credits;
     int64_t serves = 0;
@@ -115,6 +121,7 @@ static bool read_value(const peg_json *root, struct gw_provider_entry *ret_entry
     ret_entry->serves = (uint64_t)serves;
     ret_entry->is_draining = is_draining && peg_json_is_true(is_draining);
     ret_entry->is_awaited = is_awaited && peg_json_is_true(is_awaited);
+    ret_entry->is_direct = is_direct && peg_json_is_true(is_direct);
     return true;
 }
 
@@ -419,4 +426,52 @@ void gw_presence_remove(struct gw_presence *presence, peg_str toolset, const cha
         return;
     own->is_gone = true;
     write_own(own);
+}
+
+/* The revision is that of its last write: what other loops know may skip those before it. */
+bool gw_presence_is_known(struct gw_presence *presence, peg_str toolset, const char *incarnation)
+{
+    const struct presence_own *own = find_present(presence, toolset, incarnation);
+    const struct gw_presence_options *options = &presence->options;
+
+    if (!own)
+        return true;
+    if (own->wait.pending || own->is_dirty || own->expected == BUS_ANY_REVISION)
+        return false;
+    for (unsigned i = 0; options->known && i < options->n_loops; i++)
+        if (atomic_load_explicit(&options->known[i], memory_order_acquire) < own->expected)
+            return false;
+    return true;
+}
+
+/* ---- for direct toolsets ---- */
+
+static const char direct_incarnation[] = "direct-providers";
+
+void gw_presence_put_direct(struct gw_presence *presence, peg_str toolset, uint64_t revision,
+                            bool is_awaited)
+{
+    struct gw_provider_entry entry = {
+        .address = presence->bus->self,
+        .last_pong_ms = is_awaited ? gw_presence_health(presence, toolset).last_pong_ms
+                                   : bus_now_ms(presence->bus),
+        .serves = revision,
+        .is_awaited = is_awaited,
+        .is_direct = true,
+    };
+    char key[PRESENCE_KEY + 1];
+    struct peg__blob *value = write_entry(&entry);
+
+    if (value)
+        bus_map_set(presence->bus, BUS_MAP_PROVIDERS,
+                    presence_key(toolset, direct_incarnation, key), value, BUS_ANY_REVISION, NULL);
+    peg__blob_unref(value);
+}
+
+void gw_presence_remove_direct(struct gw_presence *presence, peg_str toolset)
+{
+    char key[PRESENCE_KEY + 1];
+
+    bus_map_set(presence->bus, BUS_MAP_PROVIDERS, presence_key(toolset, direct_incarnation, key),
+                NULL, BUS_ANY_REVISION, NULL);
 }

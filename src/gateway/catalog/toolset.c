@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * From a registration to a toolset: everything is looked at before anything is made. The toolset,
- * its arrays and its strings are one block of memory, in that order; the texts of schemas are those
- * of toolset_schema.c.
+ * From a registration that toolset_check.c has accepted to a toolset. The toolset, its arrays and
+ * its strings are one block of memory, in that order; the texts of schemas are those of
+ * toolset_schema.c.
  */
 
-#include "gateway/catalog/catalog.h"
+#include "gateway/catalog/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -25,127 +24,6 @@ typedef Pegboard__V1__Tool tool_msg;
 
 /* Escapes make at most six bytes of one. */
 enum { MAX_JSON = 8 * PEG_LIMIT_GATEWAY_TOOLSET_BYTES };
-
-/* ---- looking at it ---- */
-
-static peg_status missing(const char *field, const char *what, peg_error *reterr)
-{
-    return peg__fail(reterr, PEG_EINVAL, "E_MISSING_FIELD", "\"%s\" is missing from message: %s",
-                     field, what);
-}
-
-static peg_status check_tool_name(const char *name, const char *what, peg_error *reterr)
-{
-    const peg_str s = peg__str(name);
-
-    if (s.len == 0)
-        return missing("name", "give each toolset and each tool a name", reterr);
-    if (s.len > PEG_LIMIT_NAME_BYTES)
-        return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH", "%s has %zu bytes: use at most %d",
-                         what, s.len, PEG_LIMIT_NAME_BYTES);
-    return wire_check_name(s, what, reterr);
-}
-
-static peg_status check_description_length(const char *text, peg_error *reterr)
-{
-    const size_t n = peg__utf8_length(peg__str(text));
-
-    if (n <= PEG_LIMIT_GATEWAY_DESCRIPTION)
-        return PEG_OK;
-    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_LENGTH",
-                     "the description has %zu characters: use at most %d", n,
-                     PEG_LIMIT_GATEWAY_DESCRIPTION);
-}
-
-static peg_status check_all_tags(char *const *tags, size_t n, peg_error *reterr)
-{
-    if (n > PEG_LIMIT_GATEWAY_TAGS)
-        return wire_check_tags(NULL, n, reterr);
-    for (size_t i = 0; i < n; i++) {
-        const peg_str tag = peg__str(tags[i]);
-        const peg_status status = wire_check_tags(&tag, 1, reterr);
-
-        if (status)
-            return status;
-    }
-    return PEG_OK;
-}
-
-peg_status gw_check_timeout(int64_t timeout_ms, peg_error *reterr)
-{
-    if (timeout_ms >= 0 && timeout_ms <= PEG_LIMIT_GATEWAY_MAX_CALL_MS)
-        return PEG_OK;
-    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
-                     "timeout_ms is %lld: use 0 (the gateway's) to %d", (long long)timeout_ms,
-                     PEG_LIMIT_GATEWAY_MAX_CALL_MS);
-}
-
-static peg_status check_tool(const tool_msg *tool, peg_error *reterr)
-{
-    peg_status status = check_tool_name(tool->name, "the tool's name", reterr);
-
-    if (!status)
-        status = check_description_length(tool->description, reterr);
-    if (!status)
-        status = check_all_tags(tool->tags, tool->n_tags, reterr);
-    if (!status)
-        status = gw_check_timeout(tool->timeout_ms, reterr);
-    return status;
-}
-
-static void set_where(size_t i, peg_error *reterr)
-{
-    char where[64];
-
-    snprintf(where, sizeof(where), "/tools/%zu", i);
-    peg__error_where(reterr, peg__str(where));
-}
-
-static peg_status check_tools(const request_msg *request, peg_error *reterr)
-{
-    if (request->n_tools == 0)
-        return missing("tools", "a toolset has at least one tool", reterr);
-    if (request->n_tools > PEG_LIMIT_GATEWAY_TOOLS)
-        return peg__fail(reterr, PEG_ELIMIT, "E_TOOLSET_TOO_LARGE",
-                         "the toolset has %zu tools: use at most %d, and register several toolsets",
-                         request->n_tools, PEG_LIMIT_GATEWAY_TOOLS);
-    for (size_t i = 0; i < request->n_tools; i++) {
-        const peg_status status = check_tool(request->tools[i], reterr);
-
-        if (status) {
-            set_where(i, reterr);
-            return status;
-        }
-    }
-    return PEG_OK;
-}
-
-static peg_status check_toolset_kind(const request_msg *request, peg_error *reterr)
-{
-    if (request->kind >= PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_UNSPECIFIED &&
-        request->kind <= PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT)
-        return PEG_OK;
-    return peg__fail(reterr, PEG_EINVAL, "E_INVALID_RANGE",
-                     "%d is no kind of toolset: use TOOLSET_KIND_ATTACHED or TOOLSET_KIND_DIRECT",
-                     (int)request->kind);
-}
-
-static peg_status check_registration(const request_msg *request, peg_error *reterr)
-{
-    peg_status status = check_tool_name(request->name, "the toolset's name", reterr);
-
-    if (!status)
-        status = check_description_length(request->description, reterr);
-    if (!status)
-        status = wire_check_version(peg__str(request->version), reterr);
-    if (!status)
-        status = check_all_tags(request->tags, request->n_tags, reterr);
-    if (!status)
-        status = check_toolset_kind(request, reterr);
-    if (!status)
-        status = check_tools(request, reterr);
-    return status;
-}
 
 /* ---- its size ---- */
 
@@ -174,6 +52,8 @@ static struct size measure_registration(const request_msg *request, peg_str owne
         const tool_msg *tool = request->tools[i];
 
         size.n_chars += strlen(tool->name) + strlen(tool->description) + 2;
+        size.n_chars += strlen(tool->title) + strlen(tool->version) + 2;
+        size.n_chars += strlen(tool->artifact_kind) + tool->examples.len + 2;
         add_tags(&size, tool->tags, tool->n_tags);
         size.n_schema += tool->input_schema.len + tool->output_schema.len;
     }
@@ -210,6 +90,14 @@ static void write_optional(struct peg__out *out, const char *key, peg_str text)
         peg__out_member(out, key, text);
 }
 
+static void write_hint(struct peg__out *out, const char *key, bool is_set)
+{
+    if (!is_set)
+        return;
+    peg__out_key(out, key);
+    peg__out_bool(out, true);
+}
+
 static void write_tool(const struct gw_tool *tool, struct peg__out *out)
 {
     peg__out_object(out);
@@ -218,10 +106,14 @@ static void write_tool(const struct gw_tool *tool, struct peg__out *out)
     write_tags(tool->tags, tool->n_tags, out);
     peg__out_member(out, "input_schema", tool->input_schema);
     write_optional(out, "output_schema", tool->output_schema);
-    if (tool->is_idempotent) {
-        peg__out_key(out, "idempotent");
-        peg__out_bool(out, true);
-    }
+    write_optional(out, "title", tool->title);
+    write_optional(out, "version", tool->version);
+    write_optional(out, "artifact_kind", tool->artifact_kind);
+    write_optional(out, "examples", tool->examples);
+    write_hint(out, "idempotent", tool->is_idempotent);
+    write_hint(out, "read_only", tool->is_read_only);
+    write_hint(out, "destructive", tool->is_destructive);
+    write_hint(out, "additive", tool->is_additive);
     if (tool->timeout_ms) {
         peg__out_key(out, "timeout_ms");
         peg__out_integer(out, tool->timeout_ms);
@@ -341,7 +233,14 @@ static peg_status fill_tool_entry(const tool_msg *msg, struct block *block, stru
     tool->description = put_str(block, peg__str(msg->description));
     tool->n_tags = msg->n_tags;
     tool->tags = put_tags(block, msg->tags, msg->n_tags);
-    tool->is_idempotent = msg->idempotent;
+    tool->title = put_str(block, peg__str(msg->title));
+    tool->version = put_str(block, peg__str(msg->version));
+    tool->artifact_kind = put_str(block, peg__str(msg->artifact_kind));
+    tool->examples = put_str(block, peg__strn((const char *)msg->examples.data, msg->examples.len));
+    tool->is_idempotent = msg->idempotent || msg->read_only;
+    tool->is_read_only = msg->read_only;
+    tool->is_destructive = msg->destructive;
+    tool->is_additive = msg->additive;
     tool->timeout_ms = msg->timeout_ms;
     tool->output_schema = peg__str("");
     status = get_schema(msg, "input", msg->input_schema, &tool->input, reterr);
@@ -389,7 +288,7 @@ static peg_status fill_tools(struct gw_toolset *toolset, const request_msg *requ
 
         toolset->n_tools = i + 1; /* those that hold schemas */
         if (status) {
-            set_where(i, reterr);
+            gw_toolset_error_at(i, reterr);
             return status;
         }
     }
@@ -433,7 +332,7 @@ peg_status gw_toolset_make(const request_msg *request, const struct gw_toolset_d
     struct gw_toolset *toolset;
     struct size size;
     struct block block;
-    peg_status status = check_registration(request, reterr);
+    peg_status status = gw_toolset_check(request, reterr);
 
     if (status)
         return status;

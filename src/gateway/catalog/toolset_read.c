@@ -54,8 +54,8 @@ static char *read_text_member(struct reader *reader, const peg_json *object, con
     return copy_member(reader, peg_json_get(object, member), member);
 }
 
-static ProtobufCBinaryData read_schema_text(struct reader *reader, const peg_json *object,
-                                            const char *member)
+static ProtobufCBinaryData read_bytes_member(struct reader *reader, const peg_json *object,
+                                             const char *member)
 {
     char *text = read_text_member(reader, object, member);
 
@@ -104,6 +104,11 @@ static char **read_tags(struct reader *reader, const peg_json *object, size_t *r
     return (char **)tags;
 }
 
+static bool read_hint(const peg_json *object, const char *member)
+{
+    return peg_json_bool_or(peg_json_get(object, member), false);
+}
+
 static tool_msg *read_tool(struct reader *reader, const peg_json *object)
 {
     tool_msg *tool = peg__arena_alloc(&reader->arena, sizeof(*tool));
@@ -118,10 +123,16 @@ static tool_msg *read_tool(struct reader *reader, const peg_json *object)
     tool->name = read_text_member(reader, object, "name");
     tool->description = read_text_member(reader, object, "description");
     tool->tags = read_tags(reader, object, &tool->n_tags);
-    tool->input_schema = read_schema_text(reader, object, "input_schema");
-    tool->output_schema = read_schema_text(reader, object, "output_schema");
-    tool->idempotent =
-        peg_json_get(object, "idempotent") && peg_json_is_true(peg_json_get(object, "idempotent"));
+    tool->input_schema = read_bytes_member(reader, object, "input_schema");
+    tool->output_schema = read_bytes_member(reader, object, "output_schema");
+    tool->title = read_text_member(reader, object, "title");
+    tool->version = read_text_member(reader, object, "version");
+    tool->artifact_kind = read_text_member(reader, object, "artifact_kind");
+    tool->examples = read_bytes_member(reader, object, "examples");
+    tool->idempotent = read_hint(object, "idempotent");
+    tool->read_only = read_hint(object, "read_only");
+    tool->destructive = read_hint(object, "destructive");
+    tool->additive = read_hint(object, "additive");
     tool->timeout_ms = read_integer(reader, object, "timeout_ms");
     return tool;
 }

@@ -38,7 +38,8 @@ static struct gw_provider_entry *find_entry(const struct gw_router *router, peg_
 static bool may_run(const struct gw_router *router, const struct calls_choice *choice,
                     const struct gw_provider_entry *entry, int64_t now_ms)
 {
-    return !entry->is_draining && gw_provider_is_well(router->presence, entry, now_ms) &&
+    return !entry->is_draining && !entry->is_direct &&
+           gw_provider_is_well(router->presence, entry, now_ms) &&
            (entry->address.node == router->bus->self.node || !choice->is_node_local);
 }
 

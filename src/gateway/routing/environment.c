@@ -252,6 +252,7 @@ peg_status gw_router_init(struct gw_router *router, const struct gw_router_optio
         .presence = options->presence,
         .metrics = options->metrics,
         .auth = options->auth,
+        .tracer = options->tracer,
         .dice = options->number + 1,
     };
     status = calls_loop_new(options->bus, options->loop, options->calls, &ENVIRONMENT, router,
@@ -277,4 +278,26 @@ void gw_router_on_snapshot(struct gw_router *router, struct gw_snapshot *snapsho
     router->snapshot = gw_snapshot_ref(snapshot);
     gw_snapshot_unref(old);
     calls_on_catalog(router->calls);
+}
+
+enum wire_error gw_error_of_call(enum calls_error error)
+{
+    static const enum wire_error errors[CALLS_N_ERRORS] = {
+        [CALLS_OK] = WIRE_OK,
+        [CALLS_NOT_FOUND] = WIRE_NOT_FOUND,
+        [CALLS_VALIDATION] = WIRE_VALIDATION,
+        [CALLS_UNDECIDED] = WIRE_UNDECIDED,
+        [CALLS_LIMIT] = WIRE_LIMIT,
+        [CALLS_OVERLOADED] = WIRE_OVERLOADED,
+        [CALLS_SERVICE_UNAVAILABLE] = WIRE_SERVICE_UNAVAILABLE,
+        [CALLS_TIMEOUT] = WIRE_TIMEOUT,
+        [CALLS_CANCELED] = WIRE_CANCELED,
+        [CALLS_OUTCOME_UNKNOWN] = WIRE_OUTCOME_UNKNOWN,
+        [CALLS_PERMISSION_DENIED] = WIRE_PERMISSION_DENIED,
+        [CALLS_UNAUTHENTICATED] = WIRE_UNAUTHENTICATED,
+        [CALLS_FAULT] = WIRE_FAULT,
+        [CALLS_CONFLICT] = WIRE_CONFLICT,
+    };
+
+    return error < CALLS_N_ERRORS ? errors[error] : WIRE_FAULT;
 }

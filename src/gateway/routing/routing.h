@@ -13,6 +13,8 @@
 #include "gateway/telemetry/metrics.h"
 
 struct gw_auth;
+struct gw_direct;
+struct gw_tracer;
 
 struct gw_router_options {
     struct bus *bus;
@@ -20,8 +22,9 @@ struct gw_router_options {
     unsigned number;       /* of the loop */
     const struct calls_options *calls;
     struct gw_presence *presence;
-    struct gw_metrics *metrics; /* NULL: nothing is counted */
-    const struct gw_auth *auth; /* NULL: everybody is known */
+    struct gw_metrics *metrics;     /* NULL: nothing is counted */
+    const struct gw_auth *auth;     /* NULL: everybody is known */
+    const struct gw_tracer *tracer; /* NULL: calls have no spans */
 };
 
 struct gw_router {
@@ -32,7 +35,9 @@ struct gw_router {
     struct gw_snapshot *snapshot; /* NULL: none has come yet */
     struct gw_metrics *metrics;
     const struct gw_auth *auth;
-    uint64_t dice; /* for choosing one of two */
+    const struct gw_tracer *tracer;
+    uint64_t dice;            /* for choosing one of two */
+    struct gw_direct *direct; /* calls that go by streams (direct/); NULL: the bus has none */
 };
 
 /* Makes the calls of a loop too. What the options name outlives the router, but for `calls`.
@@ -49,6 +54,9 @@ static inline struct gw_router *gw_router_of(const struct calls_loop *calls)
 {
     return (struct gw_router *)calls->user;
 }
+
+/* The registry's error for one of calls/. */
+enum wire_error gw_error_of_call(enum calls_error error);
 
 /* ---- choose.c: struct calls_environment has what they do ---- */
 

@@ -2,8 +2,7 @@
 
 #include "gateway/rpc/rpc.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,12 +11,9 @@
 #include "base/text/str.h"
 #include "gateway/access/access.h"
 #include "gateway/node.h"
-#include "gateway/telemetry/event_log.h"
 #include "gateway/telemetry/metrics.h"
 #include "grpc/message.h"
 #include "pegboard/v1/admin.grpc.h"
-
-enum { NODE_ID_TEXT = 17 };
 
 /* Owned. */
 struct gw_admin {
@@ -27,28 +23,6 @@ struct gw_admin {
 };
 
 /* ---- what is reported ---- */
-
-static Pegboard__V1__NodeInfo *make_node_info(const struct gw_node *node, struct peg__arena *arena)
-{
-    const char *address = atomic_load(&node->address);
-    Pegboard__V1__NodeInfo *info = peg__arena_alloc(arena, sizeof(*info));
-    char *id = peg__arena_alloc(arena, NODE_ID_TEXT);
-
-    if (!info || !id)
-        return NULL;
-    snprintf(id, NODE_ID_TEXT, "%016" PRIx64, node->id);
-    pegboard__v1__node_info__init(info);
-    info->id = id;
-    info->registry = peg__unconst(node->name);
-    info->version = peg__unconst(peg_version());
-    info->started_unix_ms = node->started_ms;
-    info->draining = atomic_load(&node->is_draining);
-    info->bus = peg__unconst(node->bus_kind ? node->bus_kind : "");
-    info->store = peg__unconst(node->store_kind ? node->store_kind : "");
-    info->threads = net_loops_len(node->loops);
-    info->address = peg__unconst(address ? address : "");
-    return info;
-}
 
 static Pegboard__V1__Outcomes *make_outcomes(const struct gw_totals *totals,
                                              struct peg__arena *arena)
@@ -131,6 +105,44 @@ static void count_health(struct calls_loop *calls, Pegboard__V1__StatusResponse 
     response->toolsets = at_least_0((int64_t)gw_router_of(calls)->snapshot->n);
 }
 
+static void add_outcomes(Pegboard__V1__Outcomes *sum, const Pegboard__V1__Outcomes *outcomes)
+{
+    sum->result += outcomes->result;
+    sum->error += outcomes->error;
+    sum->timeout += outcomes->timeout;
+    sum->canceled += outcomes->canceled;
+    sum->outcome_unknown += outcomes->outcome_unknown;
+    sum->refused += outcomes->refused;
+}
+
+/* False: no memory. */
+static bool add_registry(struct gw_node *node, struct calls_loop *calls,
+                         Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
+{
+    Pegboard__V1__RegistryTotals *sum = peg__arena_alloc(arena, sizeof(*sum));
+    Pegboard__V1__Outcomes *outcomes = peg__arena_alloc(arena, sizeof(*outcomes));
+
+    if (!sum || !outcomes ||
+        !gw_info_nodes(node, calls, arena, &response->nodes, &response->n_nodes))
+        return false;
+    pegboard__v1__registry_totals__init(sum);
+    pegboard__v1__outcomes__init(outcomes);
+    for (size_t i = 0; i < response->n_nodes; i++) {
+        const Pegboard__V1__NodeInfo *info = response->nodes[i];
+
+        if (strcmp(info->state, "lost") == 0)
+            continue;
+        sum->nodes++;
+        sum->in_flight += info->in_flight;
+        sum->queued += info->queued;
+        sum->calls_per_s += info->calls_per_s;
+        add_outcomes(outcomes, info->outcomes);
+    }
+    sum->outcomes = outcomes;
+    response->registry = sum;
+    return true;
+}
+
 static bool fill_status(struct gw_node *node, struct calls_loop *calls,
                         Pegboard__V1__StatusResponse *response, struct peg__arena *arena)
 {
@@ -139,7 +151,7 @@ static bool fill_status(struct gw_node *node, struct calls_loop *calls,
 
     grpc_server_counts(node->server, &counts);
     gw_metrics_total(node->metrics, &totals);
-    response->node = make_node_info(node, arena);
+    response->node = gw_info_node(node, calls, arena);
     response->outcomes = make_outcomes(&totals, arena);
     response->in_flight = at_least_0(totals.in_flight);
     response->queued = at_least_0(totals.queued);
@@ -149,7 +161,7 @@ static bool fill_status(struct gw_node *node, struct calls_loop *calls,
     response->memory_bytes = gw_rss_bytes();
     if (gw_router_of(calls)->snapshot)
         count_health(calls, response);
-    return response->node && response->outcomes;
+    return response->node && response->outcomes && add_registry(node, calls, response, arena);
 }
 
 /* ---- methods ---- */
@@ -189,56 +201,19 @@ static void serve_nodes(struct grpc_call *call, const Pegboard__V1__NodesRequest
                         void *user)
 {
     struct gw_admin *admin = user;
-    Pegboard__V1__NodesResponse response = PEGBOARD__V1__NODES_RESPONSE__INIT;
-    Pegboard__V1__NodeInfo *info;
 
     (void)request;
-    if (reject_others(admin->node, call))
-        return;
-    info = make_node_info(admin->node, grpc_call_arena(call));
-    if (!info) {
-        gw_fail_memory(call);
-        return;
-    }
-    response.nodes = &info;
-    response.n_nodes = 1;
-    pegboard_v1_admin_nodes_reply(call, &response);
+    if (!reject_others(admin->node, call))
+        gw_serve_nodes(call, admin->node);
 }
 
 static void serve_drain(struct grpc_call *call, const Pegboard__V1__DrainNodeRequest *request,
                         void *user)
 {
     struct gw_admin *admin = user;
-    struct gw_node *node = admin->node;
-    Pegboard__V1__DrainNodeResponse response = PEGBOARD__V1__DRAIN_NODE_RESPONSE__INIT;
-    char id[NODE_ID_TEXT];
 
-    if (reject_others(node, call))
-        return;
-    snprintf(id, sizeof(id), "%016" PRIx64, node->id);
-    if (request->node_id[0] && strcmp(request->node_id, id) != 0) {
-        gw_fail(call, WIRE_NOT_FOUND,
-                peg__str("there is no such node here: Nodes lists those that there are"));
-        return;
-    }
-    if (request->drain_ms < 0 || request->drain_ms > PEG_LIMIT_GATEWAY_MAX_CALL_MS) {
-        gw_fail(call, WIRE_INVALID_RANGE,
-                peg__str("drain_ms is less than 0 or more than a day: say how long what runs may "
-                         "take"));
-        return;
-    }
-    if (!node->stop) {
-        gw_fail(call, WIRE_SERVICE_UNAVAILABLE, peg__str("the operator of this node ends it"));
-        return;
-    }
-    gw_event_log_write(node->log, PEG_LOG_INFO, GW_EVENT_DRAIN,
-                       GW_FIELDS(gw_field_text("via", "admin"),
-                                 gw_field_str("principal", gw_call_principal(call)->name),
-                                 gw_field_text("peer", grpc_call_peer(call))));
-    pegboard_v1_admin_drain_node_reply(call, &response);
-    if (request->drain_ms)
-        node->drain_ms = request->drain_ms;
-    node->stop(node->stop_user);
+    if (!reject_others(admin->node, call))
+        gw_serve_drain(call, request, admin->node);
 }
 
 static void serve_unregister(struct grpc_call *call,
@@ -288,6 +263,7 @@ peg_status gw_admin_new(struct gw_node *node, struct gw_admin **ret_admin, peg_e
         .status = serve_status,
         .nodes = serve_nodes,
         .drain_node = serve_drain,
+        .drain_node_on_end = gw_serve_drain_on_end,
         .unregister = serve_unregister,
         .unregister_on_end = gw_serve_change_on_end,
     };

@@ -13,6 +13,7 @@
 #include "gateway/catalog/catalog.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/telemetry/event_log.h"
+#include "wire/content.h"
 #include "wire/wire.h"
 #include "json/json.h"
 
@@ -78,27 +79,6 @@ static void add_trailer(struct grpc_call *call, const char *key, const char *val
     (void)grpc_call_add_trailer(call, peg__str(key), peg__str(value), NULL);
 }
 
-enum wire_error gw_error_of_call(enum calls_error error)
-{
-    static const enum wire_error errors[CALLS_N_ERRORS] = {
-        [CALLS_OK] = WIRE_OK,
-        [CALLS_NOT_FOUND] = WIRE_NOT_FOUND,
-        [CALLS_VALIDATION] = WIRE_VALIDATION,
-        [CALLS_UNDECIDED] = WIRE_UNDECIDED,
-        [CALLS_LIMIT] = WIRE_LIMIT,
-        [CALLS_OVERLOADED] = WIRE_OVERLOADED,
-        [CALLS_SERVICE_UNAVAILABLE] = WIRE_SERVICE_UNAVAILABLE,
-        [CALLS_TIMEOUT] = WIRE_TIMEOUT,
-        [CALLS_CANCELED] = WIRE_CANCELED,
-        [CALLS_OUTCOME_UNKNOWN] = WIRE_OUTCOME_UNKNOWN,
-        [CALLS_PERMISSION_DENIED] = WIRE_PERMISSION_DENIED,
-        [CALLS_UNAUTHENTICATED] = WIRE_UNAUTHENTICATED,
-        [CALLS_FAULT] = WIRE_FAULT,
-    };
-
-    return error < CALLS_N_ERRORS ? errors[error] : WIRE_FAULT;
-}
-
 void gw_fail_outcome(struct grpc_call *call, const struct calls_outcome *outcome,
                      const struct bus_id *id)
 {
@@ -115,6 +95,8 @@ void gw_fail_outcome(struct grpc_call *call, const struct calls_outcome *outcome
         snprintf(text, sizeof(text), "%lld", (long long)outcome->retry_after_ms);
         add_trailer(call, "pegboard-retry-after-ms", text);
     }
+    if (outcome->retry_after_ms && peg__str_is(outcome->message, CALLS_SHUTTING_DOWN))
+        add_trailer(call, "pegboard-draining", "true");
     gw_fail(call, gw_error_of_call(outcome->error), outcome->message);
 }
 
@@ -134,12 +116,10 @@ static peg_status send_joined(struct grpc_call *call, peg_str head, peg_str rest
     return status;
 }
 
-/* A large response goes out from the register that holds it. The tool has run: whatever keeps the
- * answer from being sent, the caller must not take the call for one that was not started. */
-void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str head,
-                      struct peg__blob *blob, peg_str rest)
+/* The tool has run: whatever keeps the answer from being sent, the caller must not take the call
+ * for one that was not started. */
+void gw_fail_unsent(struct grpc_call *call, const struct bus_id *id)
 {
-    const bool is_large = blob && rest.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
     static const struct calls_outcome unsent = {
         .kind = CALLS_KIND_UNKNOWN,
         .error = CALLS_OUTCOME_UNKNOWN,
@@ -149,9 +129,29 @@ void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str h
         .was_started = true,
     };
 
+    gw_fail_outcome(call, &unsent, id);
+}
+
+/* A large response goes out from the register that holds it. */
+void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str head,
+                      struct peg__blob *blob, peg_str rest)
+{
+    const bool is_large = blob && rest.len > PEG_LIMIT_GATEWAY_INLINE_BYTES;
+
     if (is_large ? grpc_call_reply_shared(call, head, blob, rest, NULL)
                  : send_joined(call, head, rest))
-        gw_fail_outcome(call, &unsent, id);
+        gw_fail_unsent(call, id);
+}
+
+bool gw_flatten_outcome(struct calls_outcome *outcome, struct peg__buf *buf)
+{
+    if (!wire_content_is_there(outcome->response))
+        return true;
+    if (wire_content_flatten(outcome->response, buf))
+        return false;
+    outcome->response = peg__buf_view(buf);
+    outcome->blob = NULL;
+    return true;
 }
 
 /* Without memory it is left out: a client that does not know it sends none. */
@@ -280,6 +280,13 @@ static bool fill_tool_message(const struct gw_tool *tool, struct peg__arena *are
     msg->input_schema = as_bytes(tool->input_schema);
     msg->output_schema = as_bytes(tool->output_schema);
     msg->idempotent = tool->is_idempotent;
+    msg->read_only = tool->is_read_only;
+    msg->destructive = tool->is_destructive;
+    msg->additive = tool->is_additive;
+    msg->title = gw_text(tool->title);
+    msg->version = gw_text(tool->version);
+    msg->examples = as_bytes(tool->examples);
+    msg->artifact_kind = gw_text(tool->artifact_kind);
     msg->timeout_ms = tool->timeout_ms;
     return msg->tags != NULL;
 }

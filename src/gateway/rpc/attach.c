@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "calls/provider_side.h"
+#include "calls/provider/provider_side.h"
 #include "gateway/access/access.h"
 #include "gateway/rpc/attached.h"
 #include "gateway/rpc/rpc.h"
@@ -24,9 +24,36 @@
 #include "wire/pack.h"
 #include "wire/wire.h"
 
-enum { ACK_DELAY_NS = 5000000 };
+enum {
+    ACK_DELAY_NS = 5000000,
+    /* Welcome waits for the other loops: looks after so long, and no longer than that. */
+    WELCOME_LOOK_NS = 1000000,
+    WELCOME_MOST_NS = 1000000000,
+};
 
 _Static_assert(BUS_ID_TEXT + 2 + 1 + 5 < 128, "the length of an Ack has one byte");
+
+/* Welcome goes before any other frame. */
+static void send_welcome(struct gw_attached *attached)
+{
+    char registered_at[WIRE_TIME_TEXT];
+    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
+    Pegboard__V1__Welcome welcome = PEGBOARD__V1__WELCOME__INIT;
+
+    if (attached->was_welcomed)
+        return;
+    attached->was_welcomed = true;
+    wire_time_print(attached->registered_at_ms, registered_at);
+    welcome.registered_at = registered_at;
+    welcome.ping_interval_ms = attached->node->ping_interval_ms;
+    welcome.lease_ms = attached->calls->options.lease_ms;
+    welcome.revision = attached->revision;
+    welcome.takes_input = true;
+    welcome.takes_content = true;
+    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
+    frame.welcome = &welcome;
+    (void)grpc_call_send_message(attached->call, &frame.base, NULL);
+}
 
 /* A frame with an Ack in it; a lost one is listed when the provider comes back. */
 static void send_ack(struct gw_attached *attached, const struct gw_unsaid_ack *unsaid)
@@ -39,6 +66,7 @@ static void send_ack(struct gw_attached *attached, const struct gw_unsaid_ack *u
     at = wire_put_bytes(at, PEGBOARD_V1_ACK_CALL_ID_FIELD, peg__str(id));
     at = wire_put_number(at, PEGBOARD_V1_ACK_ATTEMPT_FIELD, unsaid->attempt);
     wire_put_head(frame, PEGBOARD_V1_ATTACH_RESPONSE_ACK_FIELD, (size_t)(at - frame - 2));
+    send_welcome(attached);
     (void)grpc_call_send(attached->call, peg__strn(frame, (size_t)(at - frame)), NULL);
 }
 
@@ -93,6 +121,7 @@ static void detach_provider(struct gw_attached *attached)
 
     attached->provider = NULL;
     attached->step = GW_DETACHED;
+    bus_disarm(attached->calls->bus, &attached->welcome);
     bus_disarm(attached->calls->bus, &attached->ping);
     bus_disarm(attached->calls->bus, &attached->acks_due);
     attached->n_acks = 0;
@@ -125,6 +154,7 @@ static void send_frame(struct gw_attached *attached, const Pegboard__V1__AttachR
 {
     /* One that does not fit is a hint that is lost: pings come again, and what is not acknowledged
      * is listed when the provider comes back. */
+    send_welcome(attached);
     (void)grpc_call_send_message(attached->call, &frame->base, NULL);
 }
 
@@ -241,6 +271,7 @@ static void ping_now(void *user)
 static const struct calls_provider_events EVENTS = {
     .hand = hand_call,
     .cancel = cancel_call,
+    .answer = gw_attached_answer,
     .ack = queue_ack,
     .dropped = gw_attached_drop_assembly,
     .is_ready = is_ready,
@@ -268,22 +299,6 @@ static void send_ping(struct net_timer *timer)
     bus_arm(bus, &attached->ping, bus_now_ns(bus) + attached->node->ping_interval_ms * 1000000);
 }
 
-static void send_welcome(struct gw_attached *attached, const struct gw_toolset *toolset)
-{
-    char registered_at[WIRE_TIME_TEXT];
-    Pegboard__V1__AttachResponse frame = PEGBOARD__V1__ATTACH_RESPONSE__INIT;
-    Pegboard__V1__Welcome welcome = PEGBOARD__V1__WELCOME__INIT;
-
-    wire_time_print(toolset->registered_at_ms, registered_at);
-    welcome.registered_at = registered_at;
-    welcome.ping_interval_ms = attached->node->ping_interval_ms;
-    welcome.lease_ms = attached->calls->options.lease_ms;
-    welcome.revision = toolset->revision;
-    frame.frame_case = PEGBOARD__V1__ATTACH_RESPONSE__FRAME_WELCOME;
-    frame.welcome = &welcome;
-    send_frame(attached, &frame);
-}
-
 /* It refuses calls from now on, so it gets none. */
 static void send_drain(struct gw_attached *attached)
 {
@@ -300,12 +315,43 @@ static void send_drain(struct gw_attached *attached)
     send_frame(attached, &frame);
 }
 
+/* Its frames are read from now on, and it is handed calls. */
+static void begin_serving(struct gw_attached *attached)
+{
+    send_welcome(attached);
+    attached->step = GW_ATTACHED_NOW;
+    send_ping(&attached->ping);
+    if (attached->provider->is_draining)
+        send_drain(attached);
+    calls_provider_ready(attached->provider);
+    grpc_call_resume(attached->call); /* last: what has waited may end the stream */
+}
+
+/* A caller that hears of the provider's Welcome may call at another loop: that should know of the
+ * provider by then. */
+static void look_who_knows(struct net_timer *timer)
+{
+    struct gw_attached *attached = peg__container_of(timer, struct gw_attached, welcome);
+    struct bus *bus = attached->calls->bus;
+
+    if (bus_now_ns(bus) >= attached->welcome_by_ns ||
+        gw_presence_is_known(gw_router_of(attached->calls)->presence, attached->toolset_name,
+                             attached->provider->incarnation)) {
+        begin_serving(attached);
+        return;
+    }
+    grpc_call_pause(attached->call);
+    bus_arm(bus, timer, bus_now_ns(bus) + WELCOME_LOOK_NS);
+}
+
 /* Welcome goes before any call, and only if it is true: until then nothing is handed over. */
 void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
 {
     peg_error error;
 
     attached->hello.toolset = &toolset->of_calls;
+    attached->registered_at_ms = toolset->registered_at_ms;
+    attached->revision = toolset->revision;
     if (calls_provider_attach(attached->calls, &attached->hello, &EVENTS, attached,
                               &attached->provider, &error)) {
         attached->provider = NULL;
@@ -314,14 +360,11 @@ void gw_attached_begin(struct gw_attached *attached, struct gw_toolset *toolset)
     }
     attached->hello.toolset = NULL;
     attached->account = attached->provider->account;
-    send_welcome(attached, toolset);
-    attached->step = GW_ATTACHED_NOW;
+    attached->step = GW_WELCOMING;
     log_attachment(attached, GW_EVENT_ATTACH);
-    send_ping(&attached->ping);
-    if (attached->provider->is_draining)
-        send_drain(attached);
-    calls_provider_ready(attached->provider);
-    grpc_call_resume(attached->call); /* last: what has waited may end the stream */
+    attached->welcome.fn = look_who_knows;
+    attached->welcome_by_ns = bus_now_ns(attached->calls->bus) + WELCOME_MOST_NS;
+    look_who_knows(&attached->welcome);
 }
 
 /* ---- frames from the provider ---- */
@@ -389,6 +432,9 @@ static void on_frame(struct gw_attached *attached, const Pegboard__V1__AttachReq
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_OFFER:
         gw_offer(attached, frame->offer);
+        break;
+    case PEGBOARD__V1__ATTACH_REQUEST__FRAME_INPUT:
+        gw_attached_input(attached, frame->input);
         break;
     case PEGBOARD__V1__ATTACH_REQUEST__FRAME_HELLO:
         gw_attached_fail(attached, WIRE_VALIDATION, peg__str("Hello comes first, and only once"));

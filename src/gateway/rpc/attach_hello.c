@@ -220,6 +220,8 @@ static void on_registered(struct gw_change_wait *change, peg_status status,
         return;
     }
     tell_registered(attached, toolset);
+    if (attached->was_direct)
+        gw_presence_remove_direct(gw_router_of(attached->calls)->presence, toolset->name);
     attach_to(attached, (struct gw_toolset *)peg__unconst(toolset));
 }
 
@@ -229,17 +231,17 @@ static void ask_catalog(struct gw_attached *attached,
                                        const struct gw_toolset *toolset, const peg_error *error))
 {
     Pegboard__V1__RegisterRequest named = *registration;
-    const struct gw_health health =
-        gw_presence_health(gw_router_of(attached->calls)->presence, attached->toolset_name);
+    struct gw_presence *presence = gw_router_of(attached->calls)->presence;
     const struct gw_toolset *before =
         gw_snapshot_find(gw_router_of(attached->calls)->snapshot, attached->toolset_name);
 
     attached->revision_before = before ? before->revision : 0;
+    attached->was_direct = before && before->kind == GW_DIRECT;
     named.name = (char *)peg__unconst(attached->toolset_name.ptr);
     attached->change.fn = on_end;
     gw_catalog_offer(attached->node->catalog, attached->calls->loop, &named,
-                     gw_call_principal(attached->call)->name, health.n_providers > 0,
-                     &attached->change);
+                     gw_call_principal(attached->call)->name,
+                     gw_presence_is_live(presence, attached->toolset_name), &attached->change);
 }
 
 /* Frames that come before Welcome wait. */

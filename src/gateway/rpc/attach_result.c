@@ -14,11 +14,12 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "calls/call.h"
-#include "calls/provider_side.h"
+#include "calls/check.h"
+#include "calls/provider/provider_side.h"
 #include "gateway/access/access.h"
 #include "gateway/rpc/attached.h"
 #include "pegboard/v1/registry.fields.h"
+#include "wire/content.h"
 #include "wire/pack.h"
 
 /* NULL: none was begun. */
@@ -222,6 +223,20 @@ static peg_status add_all_server_data(struct calls_loop *calls, const struct gw_
     return status;
 }
 
+static void add_contents(struct peg__buf *out, const struct gw_answer_parts *parts)
+{
+    for (size_t i = 0; i < parts->n_contents; i++) {
+        const ProtobufCMessage *message = &parts->contents[i]->base;
+        const size_t len = protobuf_c_message_get_packed_size(message);
+        char *at;
+
+        add_head(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_CONTENT_FIELD, len);
+        at = peg__buf_reserve(out, len);
+        if (at)
+            out->len += protobuf_c_message_pack(message, (uint8_t *)at);
+    }
+}
+
 peg_status gw_pack_answer(struct calls_loop *calls, const struct gw_answer_parts *parts,
                           struct peg__buf *out, peg_str *ret_result, peg_error *reterr)
 {
@@ -232,6 +247,9 @@ peg_status gw_pack_answer(struct calls_loop *calls, const struct gw_answer_parts
     peg__buf_clear(out);
     if (parts->error) {
         add_error(out, parts->error);
+    } else if (parts->content.len || parts->n_contents) {
+        peg__buf_str(out, parts->content);
+        add_contents(out, parts);
     } else {
         add_field(out, PEGBOARD_V1_CALL_TOOL_RESPONSE_RESULT_FIELD, result);
         end = out->len;
@@ -269,11 +287,18 @@ static void ack_unknown(struct gw_attached *attached, const struct bus_id *id, u
         attached->provider->events->ack(attached, id, attempt);
 }
 
+/* Its fields become those of the response: nothing but content may be among them. */
+static bool is_list_if_content(const Pegboard__V1__Result *result, peg_str bytes)
+{
+    return !result->is_content || wire_content_is_list(bytes);
+}
+
 static void take_whole(struct gw_attached *attached, const struct bus_id *id,
-                       const Pegboard__V1__Result *result, peg_str json)
+                       const Pegboard__V1__Result *result, peg_str bytes)
 {
     const struct gw_answer_parts parts = {
-        .result = json,
+        .result = result->is_content ? peg__str("") : bytes,
+        .content = result->is_content ? bytes : peg__str(""),
         .error = result->error,
         .server_data = result->server_data,
         .n_server_data = result->n_server_data,
@@ -281,7 +306,10 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
     peg_str packed_result;
     peg_error error;
 
-    if (gw_pack_answer(attached->calls, &parts, &attached->response, &packed_result, &error))
+    if (!result->error && !is_list_if_content(result, bytes))
+        reject_result(attached, id, result->attempt,
+                      "the content of the result is no ContentList of 1 to 64 parts");
+    else if (gw_pack_answer(attached->calls, &parts, &attached->response, &packed_result, &error))
         reject_result_because(attached, id, result->attempt, &error);
     else
         calls_provider_result(attached->provider, id, result->attempt,
@@ -291,7 +319,8 @@ static void take_whole(struct gw_attached *attached, const struct bus_id *id,
         peg__buf_free(&attached->response);
 }
 
-/* A large one is not copied: what it was put together in becomes the terminal. */
+/* A large one is not copied: what it was put together in becomes the terminal. Content has its own
+ * fields: before it stands an empty result. */
 static void take_large(struct gw_attached *attached, const struct bus_id *id,
                        const Pegboard__V1__Result *result, struct gw_assembly *assembly)
 {
@@ -299,7 +328,7 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
         .server_data = result->server_data,
         .n_server_data = result->n_server_data,
     };
-    const size_t len = wire_chunks_view(&assembly->chunks).len;
+    const size_t len = result->is_content ? 0 : wire_chunks_view(&assembly->chunks).len;
     peg_error error;
 
     assembly->chunks.bytes.max =
@@ -316,12 +345,13 @@ static void take_large(struct gw_attached *attached, const struct bus_id *id,
 static void take_assembled(struct gw_attached *attached, const struct bus_id *id,
                            const Pegboard__V1__Result *result, struct gw_assembly *assembly)
 {
-    const peg_str json = wire_chunks_view(&assembly->chunks);
+    const peg_str bytes = wire_chunks_view(&assembly->chunks);
 
-    if (attached->calls->loop && !result->error && json.len > PEG_LIMIT_GATEWAY_INLINE_BYTES)
+    if (attached->calls->loop && !result->error && bytes.len > PEG_LIMIT_GATEWAY_INLINE_BYTES &&
+        is_list_if_content(result, bytes))
         take_large(attached, id, result, assembly);
     else
-        take_whole(attached, id, result, json);
+        take_whole(attached, id, result, bytes);
 }
 
 /* Rejecting or taking a result may end its call, and with it the assembly. */

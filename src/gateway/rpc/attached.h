@@ -8,7 +8,13 @@
 #include "gateway/rpc/rpc.h"
 #include "wire/wire.h"
 
-enum gw_attached_step { GW_HELLO_AWAITED, GW_REGISTERING, GW_ATTACHED_NOW, GW_DETACHED };
+enum gw_attached_step {
+    GW_HELLO_AWAITED,
+    GW_REGISTERING,
+    GW_WELCOMING, /* attached; other loops of the node are about to learn of it */
+    GW_ATTACHED_NOW,
+    GW_DETACHED,
+};
 
 struct gw_attached;
 
@@ -34,12 +40,18 @@ struct gw_attached {
     struct gw_node *node;
     struct calls_loop *calls;
     enum gw_attached_step step;
-    struct calls_provider *provider; /* ATTACHED_NOW */
+    struct calls_provider *provider; /* WELCOMING, ATTACHED_NOW */
     struct calls_attach hello;       /* copied; the arena's */
     peg_str toolset_name;
     peg_str incarnation;      /* as it said; its name among the calls is in the hello */
     uint64_t revision_before; /* of the toolset, when it said Hello; 0: it was not registered */
+    int64_t registered_at_ms; /* for Welcome, */
+    uint64_t revision;        /* likewise */
+    bool was_welcomed;        /* which was sent */
+    bool was_direct;          /* the toolset, then */
     bool was_told_to_leave;
+    int64_t welcome_by_ns;
+    struct net_timer welcome;
     uint64_t n_pings;
     uint64_t first_ping; /* answers to earlier ones do not count */
     struct net_timer ping;
@@ -70,6 +82,12 @@ void gw_attached_fail(struct gw_attached *attached, enum wire_error error, peg_s
 void gw_attached_send_offered(struct gw_attached *attached, uint64_t revision,
                               enum wire_error error, const char *message);
 
+/* ---- questions.c: what running calls ask ---- */
+
+void gw_attached_input(struct gw_attached *attached, const Pegboard__V1__Input *input);
+/* The answer, to the provider; of struct calls_provider_events. */
+bool gw_attached_answer(void *user, const struct calls_answered *answered);
+
 /* ---- attach_result.c: results of providers ---- */
 
 /* If there is one. */
@@ -82,7 +100,10 @@ void gw_attached_delta(struct gw_attached *attached, const Pegboard__V1__Delta *
  * `out` as a pegboard.v1.CallToolResponse. PEG_EINVAL (E_ATTACH): the server-data are none;
  * large ones are read later, with the result. PEG_ENOMEM: unknown. */
 struct gw_answer_parts {
-    peg_str result; /* JSON; "" means null */
+    peg_str result;  /* JSON; "" means null */
+    peg_str content; /* in its place: a packed ContentList, which is checked with the result */
+    Pegboard__V1__Content *const *contents; /* or the same, not packed */
+    size_t n_contents;
     const Pegboard__V1__ToolError *error;
     Pegboard__V1__ServerData *const *server_data;
     size_t n_server_data;

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "gateway/access/access.h"
+#include "gateway/direct/direct.h"
 #include "gateway/rpc/rpc.h"
 #include "pegboard/v1/registry.fields.h"
 #include "wire/pack.h"
@@ -23,13 +24,14 @@ struct asked {
     struct calls_caller caller; /* the first member */
     struct grpc_call *call;
     enum mode mode;
+    bool accepts_content;
     unsigned n_lost; /* outputs that the reader was too slow for */
 };
 
 /* ---- answers ---- */
 
 /* What belongs to this caller goes before the response, which all callers share. */
-static void reply_result(struct asked *asked, const struct calls_outcome *outcome)
+static void reply_response(struct asked *asked, const struct calls_outcome *outcome)
 {
     const struct calls_caller *caller = &asked->caller;
     char id[BUS_ID_TEXT];
@@ -49,6 +51,18 @@ static void reply_result(struct asked *asked, const struct calls_outcome *outcom
     memcpy(at, own, n_own);
     gw_reply_outcome(asked->call, &caller->id, peg__strn(head, (size_t)(at + n_own - head)),
                      outcome->blob, outcome->response);
+}
+
+static void reply_result(struct asked *asked, const struct calls_outcome *outcome)
+{
+    struct peg__buf plain = PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_RESULT_BYTES);
+    struct calls_outcome shown = *outcome;
+
+    if (asked->accepts_content || gw_flatten_outcome(&shown, &plain))
+        reply_response(asked, &shown);
+    else
+        gw_fail_unsent(asked->call, &asked->caller.id);
+    peg__buf_free(&plain);
 }
 
 static void on_call_ended(struct calls_caller *caller, const struct calls_outcome *outcome)
@@ -101,7 +115,7 @@ static void reply_started(struct asked *asked, const struct bus_id *id, int64_t 
     };
 
     bus_id_print(id, text);
-    calls_caller_leave(&asked->caller, CALLS_DETACHES);
+    gw_caller_leave(&asked->caller, CALLS_DETACHES);
     grpc_call_reply_message(asked->call, &response.base);
 }
 
@@ -153,7 +167,70 @@ static void on_call_output(struct calls_caller *caller, peg_str output)
         asked->n_lost++;
 }
 
+/* ---- questions ---- */
+
+/* As a Question, in the loop's frame with `head` before it; "": no memory. */
+static peg_str pack_question(struct calls_loop *calls, peg_str head, unsigned field,
+                             uint32_t number, peg_str requests)
+{
+    const size_t size = wire_number_size(number) + wire_bytes_size(requests);
+    struct peg__buf *frame = &calls->frame;
+    char *start;
+    char *at;
+
+    peg__buf_clear(frame);
+    start = peg__buf_reserve(frame, head.len + 1 + WIRE_MAX_VARINT + size);
+    if (!start)
+        return (peg_str){"", 0};
+    if (head.len)
+        memcpy(start, head.ptr, head.len);
+    at = wire_put_head(start + head.len, field, size);
+    at = wire_put_number(at, PEGBOARD_V1_QUESTION_NUMBER_FIELD, number);
+    at = wire_put_bytes(at, PEGBOARD_V1_QUESTION_REQUESTS_FIELD, requests);
+    return peg__strn(start, (size_t)(at - start));
+}
+
+/* The one that awaits has its answer, the question, and awaits again when it has replied. */
+static bool reply_question(struct asked *asked, uint32_t number, peg_str requests)
+{
+    const struct grpc_status ok = {.code = GRPC_OK};
+    struct calls_loop *calls = (struct calls_loop *)grpc_call_state(asked->call);
+    char id[BUS_ID_TEXT];
+    char head[BUS_ID_TEXT + 8];
+    char *at;
+    peg_str frame;
+
+    bus_id_print(&asked->caller.id, id);
+    at = wire_put_bytes(head, PEGBOARD_V1_CALL_TOOL_RESPONSE_CALL_ID_FIELD, peg__str(id));
+    at = wire_put_number(at, PEGBOARD_V1_CALL_TOOL_RESPONSE_ATTACHED_FIELD,
+                         asked->caller.is_follower);
+    frame = pack_question(calls, peg__strn(head, (size_t)(at - head)),
+                          PEGBOARD_V1_CALL_TOOL_RESPONSE_QUESTION_FIELD, number, requests);
+    if (!frame.len || grpc_call_send(asked->call, frame, NULL))
+        return false;
+    gw_caller_leave(&asked->caller, CALLS_DETACHES);
+    grpc_call_finish(asked->call, &ok);
+    return true;
+}
+
+static bool on_call_question(struct calls_caller *caller, uint32_t number, peg_str requests)
+{
+    struct asked *asked = (struct asked *)caller;
+    peg_str frame;
+
+    if (asked->mode == AWAIT)
+        return reply_question(asked, number, requests);
+    frame = pack_question((struct calls_loop *)grpc_call_state(asked->call), peg__str(""),
+                          PEGBOARD_V1_CALL_TOOL_STREAM_RESPONSE_QUESTION_FIELD, number, requests);
+    return frame.len && grpc_call_send(asked->call, frame, NULL) == PEG_OK;
+}
+
 static const struct calls_caller_events call_events = {
+    .on_end = on_call_ended,
+    .on_question = on_call_question,
+};
+
+static const struct calls_caller_events start_events = {
     .on_admitted = on_call_admitted,
     .on_end = on_call_ended,
 };
@@ -162,9 +239,17 @@ static const struct calls_caller_events stream_events = {
     .on_admitted = on_call_admitted,
     .on_output = on_call_output,
     .on_end = on_call_ended,
+    .on_question = on_call_question,
 };
 
 /* ---- requests ---- */
+
+static const struct calls_caller_events *get_events(enum mode mode)
+{
+    if (mode == STREAM)
+        return &stream_events;
+    return mode == START ? &start_events : &call_events;
+}
 
 static const void *const asked_key = &asked_key;
 
@@ -177,9 +262,7 @@ static struct asked *make_asked(struct grpc_call *call, struct calls_loop *calls
         gw_fail_memory(call);
         return NULL;
     }
-    *asked = (struct asked){.caller.events = mode == STREAM ? &stream_events : &call_events,
-                            .call = call,
-                            .mode = mode};
+    *asked = (struct asked){.caller.events = get_events(mode), .call = call, .mode = mode};
     grpc_call_set_state(call, calls);
     return asked;
 }
@@ -343,6 +426,7 @@ static void start_call(struct grpc_call *call, const Pegboard__V1__CallToolReque
         .key = peg__str(request->idempotency_key),
         .timeout_ms = request->timeout_ms,
         .deadline_ns = mode == START ? NET_NEVER : grpc_call_deadline_ns(call),
+        .can_be_asked = request->can_be_asked && mode != CALL,
     };
     peg_status status = check_call_request(request, &error);
 
@@ -357,8 +441,8 @@ static void start_call(struct grpc_call *call, const Pegboard__V1__CallToolReque
     if (what.key.len || (what.run_id.len && what.tool_call_id.len)) {
         gw_report_epoch(call, calls);
         what.may_have_run = gw_was_asked_elsewhere(call, calls);
-    } else if (mode == START && peg__id_hex(key)) {
-        /* A call that is to be asked for again has an identity, if only of ours. */
+    } else if ((mode == START || what.can_be_asked) && peg__id_hex(key)) {
+        /* A call that is to be asked for again, or answered, has an identity, if only of ours. */
         gw_report_epoch(call, calls);
         what.key = peg__str(key);
     }
@@ -369,10 +453,13 @@ static void start_call(struct grpc_call *call, const Pegboard__V1__CallToolReque
         return;
     }
     asked = status ? NULL : make_asked(call, calls, mode);
-    if (asked)
-        calls_start(calls, &what, &asked->caller);
-    else if (status)
+    if (asked) {
+        asked->caller.can_be_asked = mode == STREAM && what.can_be_asked;
+        asked->accepts_content = request->accepts_content;
+        gw_call_start(calls, &what, &asked->caller);
+    } else if (status) {
         gw_fail_memory(call);
+    }
 }
 
 void gw_serve_call_tool(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
@@ -436,9 +523,11 @@ void gw_serve_await_tool(struct grpc_call *call, const Pegboard__V1__AwaitToolRe
 
     if (!asked)
         return;
+    asked->accepts_content = request->accepts_content;
     asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, calls);
-    calls_await(calls, &id, gw_call_principal(call)->name,
-                wait_until(call, calls, request->timeout_ms), &asked->caller);
+    asked->caller.can_be_asked = request->can_be_asked;
+    gw_call_await(calls, &id, gw_call_principal(call)->name,
+                  wait_until(call, calls, request->timeout_ms), &asked->caller);
 }
 
 void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelToolRequest *request,
@@ -452,7 +541,7 @@ void gw_serve_cancel_tool(struct grpc_call *call, const Pegboard__V1__CancelTool
     if (!asked)
         return;
     asked->caller.was_asked_elsewhere = gw_was_asked_elsewhere(call, calls);
-    calls_cancel(calls, &id, gw_call_principal(call)->name, &asked->caller);
+    gw_call_cancel(calls, &id, gw_call_principal(call)->name, &asked->caller);
 }
 
 void gw_serve_call_on_end(struct grpc_call *call, void *node)
@@ -464,7 +553,7 @@ void gw_serve_call_on_end(struct grpc_call *call, void *node)
         return;
     /* A connection that broke says nothing about what its client wants. */
     if (grpc_call_ended_as(call)->code == GRPC_UNAVAILABLE)
-        calls_caller_leave(&asked->caller, CALLS_LOSES_CONNECTION);
+        gw_caller_leave(&asked->caller, CALLS_LOSES_CONNECTION);
     else
-        calls_caller_leave(&asked->caller, CALLS_LEAVES);
+        gw_caller_leave(&asked->caller, CALLS_LEAVES);
 }

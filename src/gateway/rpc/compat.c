@@ -3,10 +3,8 @@
 /*
  * The registries of goa-ai: registry.Registry (v0.22 to v0.31) and goa_ai_registry.Registry (v0.32
  * to v0.47.2). Where both have the same message, one handler serves both and answers with the type
- * of the older one; they differ in the tools of GetToolset, and only the older one has calls.
- *
- * On a node without Redis there are no streams for their providers to read: Register, and the
- * CallTool that answers with the name of such a stream, are refused.
+ * of the older one; they differ in the tools of GetToolset, and in CallTool, which waits for the
+ * result in the older one. compat_direct.c has Register and the newer CallTool.
  */
 
 #include <string.h>
@@ -16,6 +14,8 @@
 #include "base/limits.h"
 #include "base/text/str.h"
 #include "gateway/access/access.h"
+#include "gateway/direct/direct.h"
+#include "gateway/rpc/compat.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
 #include "goa_ai_registry/registry.grpc.h"
@@ -51,8 +51,7 @@ static char *optional_text(peg_str text)
     return text.len ? gw_text(text) : NULL;
 }
 
-/* 1 to 256 bytes, as the reference checks it. False: the call has been answered. */
-static bool check_length(struct grpc_call *call, const char *text, const char *field)
+bool gw_compat_check_length(struct grpc_call *call, const char *text, const char *field)
 {
     const size_t len = strlen(peg__or_empty(text));
     peg_error error;
@@ -202,11 +201,14 @@ static Registry__Tool **make_tools_g1(const struct gw_toolset *toolset, struct p
     return tools ? (Registry__Tool **)list : NULL;
 }
 
-static void get_toolset(struct grpc_call *call, const char *name, void *node, make_tools_fn *make)
+/* v0.47.3 has the date where there was the stream. */
+static void get_toolset(struct grpc_call *call, const char *name, void *node, make_tools_fn *make,
+                        bool has_date_in_place_of_stream)
 {
+    bool is_whole;
     struct peg__arena *arena = grpc_call_arena(call);
     Registry__GetToolsetResponse response = REGISTRY__GET_TOOLSET_RESPONSE__INIT;
-    const struct gw_toolset *toolset = check_length(call, name, "name")
+    const struct gw_toolset *toolset = gw_compat_check_length(call, name, "name")
                                            ? gw_find_toolset(call, name, snapshot_of(call, node))
                                            : NULL;
 
@@ -221,39 +223,34 @@ static void get_toolset(struct grpc_call *call, const char *name, void *node, ma
     response.tools = make(toolset, arena);
     response.stream_id = gw_info_stream_id(toolset->name, arena);
     response.registered_at = gw_info_date(toolset->registered_at_ms, arena);
-    reply_message(call,
-                  response.tags && response.tools && response.stream_id && response.registered_at
-                      ? &response.base
-                      : NULL);
+    is_whole = response.tags && response.tools && response.stream_id && response.registered_at;
+    if (has_date_in_place_of_stream) {
+        response.stream_id = response.registered_at;
+        response.registered_at = NULL;
+    }
+    reply_message(call, is_whole ? &response.base : NULL);
 }
 
 static void get_toolset_g0(struct grpc_call *call, const void *message, void *node)
 {
-    get_toolset(call, ((const Registry__GetToolsetRequest *)message)->name, node, make_tools_g0);
+    get_toolset(call, ((const Registry__GetToolsetRequest *)message)->name, node, make_tools_g0,
+                false);
 }
 
 static void get_toolset_g1(struct grpc_call *call, const void *message, void *node)
 {
-    get_toolset(call, ((const Registry__GetToolsetRequest *)message)->name, node, make_tools_g1);
+    get_toolset(call, ((const Registry__GetToolsetRequest *)message)->name, node, make_tools_g1,
+                ((const struct gw_node *)node)->goa_generation == 2);
 }
 
 /* ---- providers ---- */
-
-static void reject_direct(struct grpc_call *call, const void *message, void *node)
-{
-    (void)message;
-    (void)node;
-    gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
-            peg__str("this needs streams on Redis, which this version of the gateway does not "
-                     "have: use pegboard.v1.Registry, whose providers attach to it"));
-}
 
 static void unregister_by_name(struct grpc_call *call, const void *message, void *node)
 {
     Pegboard__V1__UnregisterRequest request = PEGBOARD__V1__UNREGISTER_REQUEST__INIT;
 
     request.name = ((const Registry__UnregisterRequest *)message)->name;
-    if (check_length(call, request.name, "name"))
+    if (gw_compat_check_length(call, request.name, "name"))
         gw_serve_unregister(call, &request, node);
 }
 
@@ -278,7 +275,7 @@ static void emit_result(struct grpc_call *call, const void *message, void *node)
     peg_str json;
     peg_error error;
 
-    if (!check_length(call, theirs->tool_use_id, "tool_use_id"))
+    if (!gw_compat_check_length(call, theirs->tool_use_id, "tool_use_id"))
         return;
     if (wire_any_read(theirs->result, grpc_call_arena(call), &json, &error)) {
         gw_fail_because(call, &error);
@@ -359,7 +356,7 @@ static char *put_error_start(char *at, peg_str error)
 enum { HEAD_BYTES = BUS_ID_TEXT + sizeof(WIRE_ANY_VALUE_TYPE) + (size_t)8 * (1 + WIRE_MAX_VARINT) };
 
 /* Their answer is a head before the result, or the error, of ours. */
-static void reply_outcome(struct compat_call *asked, const struct calls_outcome *outcome)
+static void reply_plain(struct compat_call *asked, const struct calls_outcome *outcome)
 {
     const peg_str error =
         wire_find_bytes(outcome->response, PEGBOARD_V1_CALL_TOOL_RESPONSE_ERROR_FIELD);
@@ -381,6 +378,18 @@ static void reply_outcome(struct compat_call *asked, const struct calls_outcome 
     }
     gw_reply_outcome(asked->call, &asked->caller.id, peg__strn(head, (size_t)(at - head)),
                      outcome->blob, rest);
+}
+
+static void reply_outcome(struct compat_call *asked, const struct calls_outcome *outcome)
+{
+    struct peg__buf plain = PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_RESULT_BYTES);
+    struct calls_outcome shown = *outcome;
+
+    if (gw_flatten_outcome(&shown, &plain))
+        reply_plain(asked, &shown);
+    else
+        gw_fail_unsent(asked->call, &asked->caller.id);
+    peg__buf_free(&plain);
 }
 
 static void on_call_ended(struct calls_caller *caller, const struct calls_outcome *outcome)
@@ -409,8 +418,8 @@ static void call_tool(struct grpc_call *call, const void *message, void *node)
     struct calls_request ask;
     peg_error error;
 
-    if (!check_length(call, request->toolset, "toolset") ||
-        !check_length(call, request->tool, "tool"))
+    if (!gw_compat_check_length(call, request->toolset, "toolset") ||
+        !gw_compat_check_length(call, request->tool, "tool"))
         return;
     if (!asked) {
         gw_fail_memory(call);
@@ -432,7 +441,7 @@ static void call_tool(struct grpc_call *call, const void *message, void *node)
     /* Theirs has no fields for trace context. Without memory, and one that is too long, it is left
      * out: their callers do not know that it is sent. */
     (void)gw_pack_rest(call, &nothing, asked->calls, &ask.packed);
-    calls_start(asked->calls, &ask, &asked->caller);
+    gw_call_start(asked->calls, &ask, &asked->caller);
 }
 
 static void on_call_end(struct grpc_call *call, void *node)
@@ -441,7 +450,7 @@ static void on_call_end(struct grpc_call *call, void *node)
 
     (void)node;
     if (asked)
-        calls_caller_leave(&asked->caller, CALLS_LEAVES);
+        gw_caller_leave(&asked->caller, CALLS_LEAVES);
 }
 
 /* ---- the tables ---- */
@@ -450,7 +459,8 @@ peg_status gw_service_compat_add(struct grpc_server *server, struct gw_node *nod
                                  peg_error *reterr)
 {
     static const struct grpc_handler g0[] = {
-        [REGISTRY_REGISTRY_REGISTER] = {.on_message = reject_direct},
+        [REGISTRY_REGISTRY_REGISTER] = {.on_message = gw_compat_register_g0,
+                                        .on_end = gw_serve_change_on_end},
         [REGISTRY_REGISTRY_UNREGISTER] = {.on_message = unregister_by_name,
                                           .on_end = gw_serve_change_on_end},
         [REGISTRY_REGISTRY_EMIT_TOOL_RESULT] = {.on_message = emit_result,
@@ -462,14 +472,16 @@ peg_status gw_service_compat_add(struct grpc_server *server, struct gw_node *nod
         [REGISTRY_REGISTRY_CALL_TOOL] = {.on_message = call_tool, .on_end = on_call_end},
     };
     static const struct grpc_handler g1[] = {
-        [GOA_AI_REGISTRY_REGISTRY_REGISTER] = {.on_message = reject_direct},
+        [GOA_AI_REGISTRY_REGISTRY_REGISTER] = {.on_message = gw_compat_register_g1,
+                                               .on_end = gw_serve_change_on_end},
         [GOA_AI_REGISTRY_REGISTRY_UNREGISTER] = {.on_message = unregister_by_name,
                                                  .on_end = gw_serve_change_on_end},
         [GOA_AI_REGISTRY_REGISTRY_PONG] = {.on_message = answer_pong},
         [GOA_AI_REGISTRY_REGISTRY_LIST_TOOLSETS] = {.on_message = list_toolsets},
         [GOA_AI_REGISTRY_REGISTRY_GET_TOOLSET] = {.on_message = get_toolset_g1},
         [GOA_AI_REGISTRY_REGISTRY_SEARCH] = {.on_message = search_toolsets},
-        [GOA_AI_REGISTRY_REGISTRY_CALL_TOOL] = {.on_message = reject_direct},
+        [GOA_AI_REGISTRY_REGISTRY_CALL_TOOL] = {.on_message = gw_compat_call_tool_g1,
+                                                .on_end = gw_compat_call_tool_g1_on_end},
     };
     peg_status status = grpc_server_add(server, &registry_registry_service, g0, node, reterr);
 

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "gateway/access/access.h"
+#include "gateway/http/http.h"
+#include "gateway/mcp/mcp.h"
 #include "gateway/telemetry/metrics.h"
 
 /* The number of the loop that this runs on. */
@@ -133,6 +135,31 @@ static const struct net_http_route routes[] = {
     {"GET", "/healthz", &health},
     {"GET", "/readyz", &readiness},
     {"GET", "/metrics", &metrics},
+    {"POST", "/mcp", &gw_mcp_post},
+    {"GET", "/mcp", &gw_mcp_get},
+    {"POST", "/mcp/{toolset}", &gw_mcp_post},
+    {"GET", "/mcp/{toolset}", &gw_mcp_get},
+    {"DELETE", "/mcp", &gw_mcp_delete},
+    {"GET", "/.well-known/oauth-protected-resource", &gw_mcp_metadata},
+    {"GET", "/.well-known/oauth-protected-resource/mcp", &gw_mcp_metadata},
+    {"GET", "/.well-known/oauth-protected-resource/mcp/{toolset}", &gw_mcp_metadata},
+    {"DELETE", "/mcp/{toolset}", &gw_mcp_delete},
+    {"GET", "/v1/toolsets", &gw_api_list_toolsets},
+    {"GET", "/v1/toolsets/{toolset}", &gw_api_get_toolset},
+    {"PUT", "/v1/toolsets/{toolset}", &gw_api_put_toolset},
+    {"DELETE", "/v1/toolsets/{toolset}", &gw_api_delete_toolset},
+    {"GET", "/v1/toolsets/{toolset}/tools/{tool}", &gw_api_get_tool},
+    {"POST", "/v1/toolsets/{toolset}/tools/{tool}/calls", &gw_api_start_call},
+    {"GET", "/v1/calls", &gw_api_list_calls},
+    {"GET", "/v1/calls/{call}", &gw_api_get_call},
+    {"DELETE", "/v1/calls/{call}", &gw_api_delete_call},
+    {"POST", "/v1/calls/{call}/answers", &gw_api_answer_call},
+    {"GET", "/v1/search", &gw_api_search},
+    {"GET", "/v1/watch", &gw_api_watch},
+    {"GET", "/v1/status", &gw_api_status},
+    {"GET", "/openapi.json", &gw_api_openapi},
+    {"GET", "/", &gw_console_page},
+    {"GET", "/console/{file}", &gw_console_part},
 };
 static const struct net_http_route operator_routes[] = {
     {"GET", "/healthz", &health},
@@ -145,9 +172,13 @@ peg_status gw_http_new(struct gw_node *node, bool is_operator, struct net_http_s
 {
     const struct net_http_options options = {
         .routes = is_operator ? operator_routes : routes,
-        .n_routes = sizeof(routes) / sizeof(routes[0]),
+        .n_routes = is_operator ? sizeof(operator_routes) / sizeof(operator_routes[0])
+                                : sizeof(routes) / sizeof(routes[0]),
         .user = node,
-        .not_found = "there are /healthz, /readyz and /metrics here, and gRPC\n",
+        .admits = is_operator ? NULL : gw_api_admits,
+        .not_found = is_operator
+                         ? "there are /healthz, /readyz and /metrics here\n"
+                         : "there are /v1, /mcp, /healthz, /readyz and /metrics here, and gRPC\n",
     };
 
     return net_http_server_new(&options, ret_http, reterr);

@@ -14,6 +14,7 @@
 #include "gateway/access/access.h"
 #include "gateway/node.h"
 #include "gateway/telemetry/event_log.h"
+#include "otlp/otlp.h"
 #include "pegboard/clock.h"
 
 /* Toolsets that are looked at in one round of the loop: below 0.1 ms. */
@@ -155,6 +156,16 @@ static void on_page_written(struct net_work *work, bool was_canceled)
     finish_page(page);
 }
 
+static void read_spans(const struct otlp_exporter *exporter, struct gw_metrics_node *ret_node)
+{
+    const struct otlp_counts counts = otlp_exporter_counts(exporter);
+
+    ret_node->has_spans = exporter != NULL;
+    ret_node->spans.n_exported = counts.n_exported;
+    ret_node->spans.n_dropped = counts.n_dropped;
+    ret_node->spans.n_failures = counts.n_failures;
+}
+
 static void read_node(const struct gw_node *node, struct gw_metrics_node *ret_node)
 {
     struct grpc_server_counts counts = {0};
@@ -179,6 +190,14 @@ static void read_node(const struct gw_node *node, struct gw_metrics_node *ret_no
         .n_log_lines_dropped = gw_event_log_n_dropped(node->log),
         .is_draining = atomic_load(&node->is_draining),
     };
+    read_spans(node->tracer.exporter, ret_node);
+    ret_node->has_redis = node->redis != NULL;
+    if (node->redis)
+        bus_redis_hub_stats(node->redis, &ret_node->redis);
+    ret_node->direct.n_pings = atomic_load(&node->keeper_counts.n_pings);
+    ret_node->direct.n_trims = atomic_load(&node->keeper_counts.n_trims);
+    ret_node->direct.n_expiries = atomic_load(&node->keeper_counts.n_expiries);
+    ret_node->direct.n_removed_fields = atomic_load(&node->keeper_counts.n_removed_fields);
     for (unsigned i = 0; i < ret_node->n_loops; i++)
         ret_node->n_wakes += net_loop_n_wakes(net_loops_at(node->loops, i));
 }

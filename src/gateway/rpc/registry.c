@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* pegboard.v1.Registry: GetToolset, Search and ListToolsets from the snapshot of the loop;
- * Register, Unregister, Pong and EmitToolResult; and the table of all of its methods. */
+/* pegboard.v1.Registry: GetToolset, Search and ListToolsets from the snapshot of the loop; and the
+ * table of all of its methods. */
 
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "gateway/access/access.h"
-#include "gateway/rpc/attached.h"
 #include "gateway/rpc/rpc.h"
 #include "gateway/search/search.h"
-#include "gateway/telemetry/event_log.h"
 #include "grpc/message.h"
-#include "wire/wire.h"
 
 /* ---- GetToolset ---- */
 
@@ -306,276 +302,6 @@ static void end_list(struct grpc_call *call, void *node)
     page->snapshot = gw_snapshot_unref(page->snapshot);
 }
 
-/* The state of an RPC, in its arena. */
-struct asked {
-    struct gw_change_wait wait; /* the first member */
-    struct grpc_call *call;
-    struct gw_node *node;
-    enum gw_event event;
-    const char *name; /* of the toolset; as long as the RPC */
-    const char *peer; /* likewise: the connection may be gone when it is logged */
-    bool is_operator; /* takes out what is another's */
-};
-
-static struct asked *make_asked(struct grpc_call *call, struct gw_node *node, const char *name)
-{
-    struct peg__arena *arena = grpc_call_arena(call);
-    struct asked *asked = peg__arena_alloc_zero(arena, sizeof(*asked));
-    const char *peer = peg__arena_copy(arena, peg__str(grpc_call_peer(call)));
-    const char *copy = peg__arena_copy(arena, peg__str(name));
-
-    if (!asked || !peer || !copy) {
-        gw_fail_memory(call);
-        return NULL;
-    }
-    *asked = (struct asked){.call = call, .node = node, .name = copy, .peer = peer};
-    grpc_call_set_state(call, asked);
-    return asked;
-}
-
-/* The client may be gone: its change is made all the same, and logged, so that toolsets cannot be
- * unregistered unseen by leaving at once. */
-void gw_serve_change_on_end(struct grpc_call *call, void *node)
-{
-    struct asked *asked = grpc_call_state(call);
-
-    (void)node;
-    if (!asked || !asked->wait.pending)
-        return;
-    gw_event_log_write(asked->node->log, PEG_LOG_WARN, asked->event,
-                       GW_FIELDS(gw_field_text("toolset", asked->name),
-                                 gw_field_str("principal", gw_call_principal(call)->name),
-                                 gw_field_text("peer", asked->peer),
-                                 gw_field_text("outcome", "unknown: the caller did not wait")));
-    gw_change_forget(&asked->wait);
-}
-
-static void fail_change(struct asked *asked, const peg_error *error)
-{
-    const enum wire_error name = gw_wire_error(error);
-
-    if (name == WIRE_PERMISSION_DENIED)
-        gw_report_refused(asked->node->log, asked->call, name, peg__str(asked->name));
-    gw_fail_because(asked->call, error);
-}
-
-/* ---- Register ---- */
-
-static void on_registered(struct gw_change_wait *wait, peg_status status,
-                          const struct gw_toolset *toolset, const peg_error *error)
-{
-    struct asked *asked = (struct asked *)wait;
-    struct peg__arena *arena = grpc_call_arena(asked->call);
-    Pegboard__V1__RegisterResponse response = PEGBOARD__V1__REGISTER_RESPONSE__INIT;
-
-    if (status) {
-        fail_change(asked, error);
-        return;
-    }
-    gw_event_log_write(asked->node->log, PEG_LOG_INFO, GW_EVENT_REGISTER,
-                       GW_FIELDS(gw_field_str("toolset", toolset->name),
-                                 gw_field_str("owner", toolset->owner),
-                                 gw_field_number("tools", (int64_t)toolset->n_tools),
-                                 gw_field_number("revision", (int64_t)toolset->revision),
-                                 gw_field_text("peer", asked->peer)));
-    response.stream_id = gw_info_stream_id(toolset->name, arena);
-    response.registered_at = gw_info_date(toolset->registered_at_ms, arena);
-    response.revision = toolset->revision;
-    if (response.stream_id && response.registered_at)
-        grpc_call_reply_message(asked->call, &response.base);
-    else
-        gw_fail_memory(asked->call);
-}
-
-static bool can_be_direct(const struct gw_node *node)
-{
-    return strcmp(node->bus_kind, "local") != 0;
-}
-
-static void serve_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
-                           void *node)
-{
-    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
-    struct asked *asked;
-
-    if (request->kind == PEGBOARD__V1__TOOLSET_KIND__TOOLSET_KIND_DIRECT && !can_be_direct(node)) {
-        gw_fail(call, WIRE_SERVICE_UNAVAILABLE,
-                peg__str("direct toolsets need Redis, which this version of the gateway does not "
-                         "have: register it as an attached one"));
-        return;
-    }
-    asked = make_asked(call, node, request->name);
-    if (!asked)
-        return;
-    asked->wait.fn = on_registered;
-    asked->event = GW_EVENT_REGISTER;
-    gw_catalog_offer(
-        asked->node->catalog, calls->loop, request, gw_call_principal(call)->name,
-        gw_presence_health(gw_router_of(calls)->presence, peg__str(request->name)).n_providers > 0,
-        &asked->wait);
-}
-
-/* ---- Unregister ---- */
-
-static void on_unregistered(struct gw_change_wait *wait, peg_status status,
-                            const struct gw_toolset *toolset, const peg_error *error)
-{
-    struct asked *asked = (struct asked *)wait;
-
-    (void)toolset;
-    if (status) {
-        fail_change(asked, error);
-        return;
-    }
-    gw_event_log_write(asked->node->log, PEG_LOG_INFO, GW_EVENT_UNREGISTER,
-                       GW_FIELDS(gw_field_text("toolset", asked->name),
-                                 gw_field_str("principal", gw_call_principal(asked->call)->name),
-                                 gw_field_text("peer", asked->peer),
-                                 gw_field_text("via", asked->is_operator ? "admin" : "registry")));
-    grpc_call_reply(asked->call, peg__str("")); /* empty in every generation */
-}
-
-static void unregister_as(struct grpc_call *call, const char *name, const char *field,
-                          struct gw_node *node, bool is_operator)
-{
-    struct asked *asked;
-    peg_error error;
-
-    if (gw_check_name(name, field, &error)) {
-        gw_fail_because(call, &error);
-        return;
-    }
-    asked = make_asked(call, node, name);
-    if (!asked)
-        return;
-    asked->wait.fn = on_unregistered;
-    asked->event = GW_EVENT_UNREGISTER;
-    asked->is_operator = is_operator;
-    gw_catalog_unregister(node->catalog, grpc_call_loop(call), peg__str(asked->name),
-                          is_operator ? GW_ANY_OWNER : gw_call_principal(call)->name, &asked->wait);
-}
-
-void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
-                         void *node)
-{
-    unregister_as(call, request->name, "name", node, false);
-}
-
-void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_node *node)
-{
-    unregister_as(call, toolset, "toolset", node, true);
-}
-
-/* ---- Pong ---- */
-
-/* The provider whose ping it answers: a ping's id is "<incarnation>/<number>". */
-static const struct gw_provider_entry *find_provider(struct calls_loop *calls,
-                                                     const Pegboard__V1__PongRequest *request)
-{
-    const peg_str incarnation = {request->ping_id, strcspn(request->ping_id, "/")};
-    size_t n;
-    struct gw_provider_entry *entries =
-        gw_presence_providers(gw_router_of(calls)->presence, peg__str(request->toolset), &n);
-
-    for (size_t i = 0; i < n; i++) {
-        if (peg__str_eq(peg__str(entries[i].incarnation), incarnation))
-            return &entries[i];
-    }
-    return NULL;
-}
-
-/* Old providers end when it fails, so it is always answered. */
-void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node)
-{
-    struct calls_loop *calls = gw_node_calls(node, grpc_call_loop(call));
-    const struct gw_toolset *toolset =
-        gw_router_of(calls)->snapshot
-            ? gw_snapshot_find(gw_router_of(calls)->snapshot, peg__str(request->toolset))
-            : NULL;
-    const struct gw_provider_entry *entry = NULL;
-
-    if (toolset && peg__str_eq(toolset->owner, gw_call_principal(call)->name))
-        entry = find_provider(calls, request);
-    if (entry)
-        calls_pong(calls, entry->incarnation, entry->address);
-    grpc_call_reply(call, peg__str(""));
-}
-
-/* ---- EmitToolResult: a result from a provider that cannot send it on its stream ---- */
-
-struct emitting {
-    struct calls_emission emit; /* the first member */
-    struct grpc_call *call;
-};
-
-static void on_emitted(struct calls_emission *emit, enum calls_error error, const char *words)
-{
-    struct emitting *emitting = (struct emitting *)emit;
-
-    if (error)
-        gw_fail(emitting->call, gw_error_of_call(error), peg__str(words));
-    else
-        grpc_call_reply(emitting->call, peg__str(""));
-}
-
-static void fail_packing(struct grpc_call *call, const peg_error *error)
-{
-    if (error->status == PEG_ENOMEM)
-        gw_fail(call, WIRE_OVERLOADED,
-                peg__str("the gateway is out of memory: send the result again"));
-    else
-        gw_fail_because(call, error);
-}
-
-void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultRequest *request,
-                   void *node)
-{
-    struct calls_loop *calls = gw_node_calls((struct gw_node *)node, grpc_call_loop(call));
-    struct emitting *emitting =
-        (struct emitting *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*emitting));
-    struct peg__buf response = PEG__BUF(PEG_LIMIT_GATEWAY_RESULT_BYTES);
-    const struct gw_answer_parts parts = {
-        .result = {(const char *)request->result.data, request->result.len},
-        .error = request->error,
-        .server_data = request->server_data,
-        .n_server_data = request->n_server_data,
-    };
-    struct bus_id id;
-    struct calls_emitted emitted = {
-        .id = &id,
-        .attempt = request->attempt,
-        .principal = gw_call_principal(call)->name,
-        .is_error = request->error != NULL,
-    };
-    peg_error error;
-
-    if (!bus_id_parse(peg__str(request->call_id), &id)) {
-        gw_fail(call, WIRE_VALIDATION,
-                peg__str("call_id is not one that this gateway gave out: 32 or 64 hexadecimal "
-                         "digits"));
-    } else if (!emitting) {
-        gw_fail(call, WIRE_OVERLOADED, peg__str("the gateway is out of memory: try again later"));
-    } else if (gw_pack_answer(calls, &parts, &response, &emitted.result, &error)) {
-        fail_packing(call, &error);
-    } else {
-        emitted.response = peg__buf_view(&response);
-        emitting->call = call;
-        emitting->emit.fn = on_emitted;
-        grpc_call_set_state(call, emitting);
-        calls_emit(calls, &emitted, &emitting->emit);
-    }
-    peg__buf_free(&response);
-}
-
-void gw_serve_emit_on_end(struct grpc_call *call, void *node)
-{
-    struct emitting *emitting = (struct emitting *)grpc_call_state(call);
-
-    (void)node;
-    if (emitting)
-        calls_emission_forget(&emitting->emit);
-}
-
 /* ---- the table ---- */
 
 peg_status gw_service_registry_add(struct grpc_server *server, struct gw_node *node,
@@ -588,7 +314,7 @@ peg_status gw_service_registry_add(struct grpc_server *server, struct gw_node *n
         return peg__fail_nomem(reterr);
     *handlers = (struct pegboard_v1_registry_handlers){
         .user = node,
-        .register_ = serve_register,
+        .register_ = gw_serve_register,
         .register_on_end = gw_serve_change_on_end,
         .unregister = gw_serve_unregister,
         .unregister_on_end = gw_serve_change_on_end,
@@ -616,6 +342,12 @@ peg_status gw_service_registry_add(struct grpc_server *server, struct gw_node *n
         .await_tool_on_end = gw_serve_call_on_end,
         .cancel_tool = gw_serve_cancel_tool,
         .cancel_tool_on_end = gw_serve_call_on_end,
+        .describe_call = gw_serve_describe_call,
+        .describe_call_on_end = gw_serve_describe_call_on_end,
+        .list_calls = gw_serve_list_calls,
+        .list_calls_on_end = gw_serve_list_calls_on_end,
+        .answer_call = gw_serve_answer_call,
+        .answer_call_on_end = gw_serve_answer_call_on_end,
     };
 
     node->handlers = handlers;

@@ -9,6 +9,7 @@
  *   pegboard-call-id         its id
  *   pegboard-started         "true" if it was handed to a provider, or may have been
  *   pegboard-retry-after-ms  when trying again makes sense
+ *   pegboard-draining        "true" if it was refused because this node drains: ask another one
  *
  * and the headers of answers to callers, and to those who look for tools to call,
  *
@@ -22,8 +23,6 @@
 /* ---- answer.c: failures ---- */
 
 void gw_fail(struct grpc_call *call, enum wire_error error, peg_str message);
-/* The registry's error for one of calls/. */
-enum wire_error gw_error_of_call(enum calls_error error);
 /* Answers with the error of a check or of the catalog. */
 void gw_fail_because(struct grpc_call *call, const peg_error *error);
 void gw_fail_memory(struct grpc_call *call);
@@ -31,6 +30,11 @@ void gw_fail_memory(struct grpc_call *call);
 void gw_fail_outcome(struct grpc_call *call, const struct calls_outcome *outcome,
                      const struct bus_id *id);
 /* Answers a call that has ended: `rest`, which may be a part of `blob`, behind `head`. */
+/* For a caller that takes no typed content: a response that has some is written anew into `buf`,
+ * with JSON in its place. False: no memory. */
+bool gw_flatten_outcome(struct calls_outcome *outcome, struct peg__buf *buf);
+/* The call has ended, and its result cannot be sent. */
+void gw_fail_unsent(struct grpc_call *call, const struct bus_id *id);
 void gw_reply_outcome(struct grpc_call *call, const struct bus_id *id, peg_str head,
                       struct peg__blob *blob, peg_str rest);
 /* For grpc_server_options: gives what was refused before a service saw it a name, and the code of
@@ -96,6 +100,24 @@ void gw_serve_call_on_end(struct grpc_call *call, void *node);
 peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequest *request,
                         struct calls_loop *calls, peg_str *ret_packed);
 
+/* ---- describe.c ---- */
+
+void gw_serve_describe_call(struct grpc_call *call,
+                            const Pegboard__V1__DescribeCallRequest *request, void *node);
+void gw_serve_describe_call_on_end(struct grpc_call *call, void *node);
+
+/* ---- list_calls.c ---- */
+
+void gw_serve_list_calls(struct grpc_call *call, const Pegboard__V1__ListCallsRequest *request,
+                         void *node);
+void gw_serve_list_calls_on_end(struct grpc_call *call, void *node);
+
+/* ---- questions.c ---- */
+
+void gw_serve_answer_call(struct grpc_call *call, const Pegboard__V1__AnswerCallRequest *request,
+                          void *node);
+void gw_serve_answer_call_on_end(struct grpc_call *call, void *node);
+
 /* ---- attach.c ---- */
 
 void gw_serve_attach_on_message(struct grpc_call *call, const Pegboard__V1__AttachRequest *frame,
@@ -110,15 +132,25 @@ void gw_serve_attach_drain(struct calls_loop *calls, bool is_urgent);
 /* Ends their streams. */
 void gw_serve_attach_close(struct calls_loop *calls);
 
-/* ---- registry.c ---- */
+/* ---- register.c ---- */
+
+/* Answers that the toolset is registered. */
+typedef void gw_register_reply_fn(struct grpc_call *call, const struct gw_toolset *toolset);
+void gw_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
+                 struct gw_node *node, gw_register_reply_fn *reply);
+void gw_serve_register(struct grpc_call *call, const Pegboard__V1__RegisterRequest *request,
+                       void *node);
 
 void gw_serve_unregister(struct grpc_call *call, const Pegboard__V1__UnregisterRequest *request,
                          void *node);
-void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node);
 /* Unregister for an operator, regardless of the owner. `toolset` lives as long as the call. */
 void gw_unregister_any(struct grpc_call *call, const char *toolset, struct gw_node *node);
 /* Register and Unregister. */
 void gw_serve_change_on_end(struct grpc_call *call, void *node);
+
+/* ---- emit.c ---- */
+
+void gw_serve_pong(struct grpc_call *call, const Pegboard__V1__PongRequest *request, void *node);
 void gw_serve_emit(struct grpc_call *call, const Pegboard__V1__EmitToolResultRequest *request,
                    void *node);
 void gw_serve_emit_on_end(struct grpc_call *call, void *node);
@@ -128,8 +160,9 @@ void gw_serve_emit_on_end(struct grpc_call *call, void *node);
  * queue is bounded. ---- */
 
 struct gw_watches;
-peg_status gw_watches_new(struct calls_loop *calls, struct gw_watches **ret_watches,
-                          peg_error *reterr);
+/* `changes` are the node's, and outlive it. */
+peg_status gw_watches_new(struct calls_loop *calls, struct gw_changes *changes,
+                          struct gw_watches **ret_watches, peg_error *reterr);
 struct gw_watches *gw_watches_free(struct gw_watches *watches);
 /* The loop has a new snapshot; its first one too. `watches` may be NULL. */
 void gw_watches_on_snapshot(struct gw_watches *watches, struct gw_snapshot *snapshot);
@@ -156,6 +189,21 @@ struct gw_admin;
 peg_status gw_admin_new(struct gw_node *node, struct gw_admin **ret_admin, peg_error *reterr);
 /* After the server, before the loops end. */
 struct gw_admin *gw_admin_free(struct gw_admin *admin);
+
+/* ---- nodes.c: Nodes and DrainNode, for callers who are operators ---- */
+
+struct Pegboard__V1__NodeInfo;
+struct Pegboard__V1__DrainNodeRequest;
+/* What this node is. NULL: no memory. */
+struct Pegboard__V1__NodeInfo *gw_info_node(struct gw_node *node, struct calls_loop *calls,
+                                            struct peg__arena *arena);
+/* All nodes, by id. False: no memory. */
+bool gw_info_nodes(struct gw_node *node, struct calls_loop *calls, struct peg__arena *arena,
+                   struct Pegboard__V1__NodeInfo ***ret_nodes, size_t *ret_n);
+void gw_serve_nodes(struct grpc_call *call, struct gw_node *node);
+void gw_serve_drain(struct grpc_call *call, const struct Pegboard__V1__DrainNodeRequest *request,
+                    struct gw_node *node);
+void gw_serve_drain_on_end(struct grpc_call *call, void *user);
 
 /* ---- http.c: what is served beside gRPC
  *

@@ -7,18 +7,27 @@
  *
  * A toolset that comes to have the tags of a watcher, or has them no more, was registered or
  * unregistered for that watcher.
+ *
+ * Each message but those about what is there has a place among the changes of the node
+ * (catalog/changes.h). A watcher that comes back with its last one gets what it missed, as it is
+ * now.
  */
 
 #include "gateway/rpc/rpc.h"
 
+#include "base/blob.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
-#include "calls/call.h"
+#include "calls/quota.h"
 #include "gateway/access/access.h"
+#include "gateway/catalog/changes.h"
+#include "gateway/rpc/watch_queue.h"
 #include "grpc/message.h"
+#include "pegboard/v1/registry.fields.h"
+#include "wire/pack.h"
 
 typedef Pegboard__V1__WatchResponse__Kind kind_t;
 
@@ -26,12 +35,6 @@ typedef Pegboard__V1__WatchResponse__Kind kind_t;
 
 /* Messages to one watcher before the next one is served. */
 enum { MESSAGES_AT_ONCE = 8 };
-
-/* A change that waits for its reader. */
-struct event {
-    kind_t kind;
-    struct gw_toolset *toolset; /* a reference */
-};
 
 /* In the arena of its call; the queue is its own. */
 struct watcher {
@@ -49,15 +52,14 @@ struct watcher {
     bool is_current; /* it starts over with the snapshot whose changes are just being told */
     /* What is there, as far as it was told; NULL: all of it was. */
     struct gw_snapshot *present;
+    uint64_t present_place;
     size_t n_sent;
-    struct event *events; /* a ring */
-    size_t first;
-    size_t n;
-    size_t capacity;
+    struct gw_watch_queue queue;
 };
 
 struct gw_watches {
     struct calls_loop *calls;
+    struct gw_changes *changes;
     struct watcher *first;
     size_t n;
     struct gw_snapshot *snapshot; /* the one that the watchers know of */
@@ -74,84 +76,46 @@ struct gw_watches {
 
 /* ---- the queue ---- */
 
-/* Behind the first one by so many. */
-static struct event *event_at(const struct watcher *watcher, size_t i)
+static void begin_present(struct watcher *watcher)
 {
-    const size_t at = watcher->first + i;
-
-    return &watcher->events[at < watcher->capacity ? at : at - watcher->capacity];
-}
-
-static bool take_event_of(struct watcher *watcher, struct event *ret_event)
-{
-    if (watcher->n == 0)
-        return false;
-    *ret_event = *event_at(watcher, 0);
-    watcher->first = watcher->first + 1 < watcher->capacity ? watcher->first + 1 : 0;
-    watcher->n--;
-    return true;
-}
-
-static void clear_queue(struct watcher *watcher)
-{
-    struct event event;
-
-    while (take_event_of(watcher, &event))
-        gw_toolset_unref(event.toolset);
-    peg__free(watcher->events);
-    watcher->events = NULL;
-    watcher->first = watcher->capacity = 0;
-}
-
-/* The ring is unrolled into a larger one. */
-static bool grow_queue(struct watcher *watcher)
-{
-    const size_t capacity = watcher->capacity ? 2 * watcher->capacity : 8;
-    struct event *events;
-
-    if (watcher->n < watcher->capacity)
-        return true;
-    if (watcher->n >= PEG_LIMIT_GATEWAY_WATCH_EVENTS)
-        return false;
-    events = peg__alloc_zero(capacity, sizeof(*events));
-    if (!events)
-        return false;
-    for (size_t i = 0; i < watcher->n; i++)
-        events[i] = *event_at(watcher, i);
-    peg__free(watcher->events);
-    watcher->events = events;
-    watcher->first = 0;
-    watcher->capacity = capacity;
-    return true;
+    gw_snapshot_unref(watcher->present);
+    watcher->present = gw_snapshot_ref(watcher->watches->snapshot);
+    watcher->present_place = gw_changes_now(watcher->watches->changes);
+    watcher->n_sent = 0;
 }
 
 /* Too slow: it receives a notice, and starts over. */
 static void lose_events(struct watcher *watcher)
 {
-    clear_queue(watcher);
+    gw_watch_queue_clear(&watcher->queue);
     watcher->is_lost = watcher->is_current = true;
-    gw_snapshot_unref(watcher->present);
-    watcher->present =
-        watcher->is_changes_only ? NULL : gw_snapshot_ref(watcher->watches->snapshot);
-    watcher->n_sent = 0;
+    if (!watcher->is_changes_only)
+        begin_present(watcher);
 }
 
-static void queue_event(struct watcher *watcher, kind_t kind, struct gw_toolset *toolset)
+/* Takes the event. */
+static void queue_event(struct watcher *watcher, const struct gw_watch_event *event)
 {
+    /* It will hear of it, or list again anyway. */
     if (watcher->is_current || (watcher->is_lost && watcher->is_changes_only))
-        return; /* it will hear of it, or list again anyway */
-    if (!grow_queue(watcher)) {
+        gw_watch_event_drop(event);
+    else if (!gw_watch_queue_put(&watcher->queue, event))
         lose_events(watcher);
-        return;
-    }
-    *event_at(watcher, watcher->n) =
-        (struct event){.kind = kind, .toolset = gw_toolset_ref(toolset)};
-    watcher->n++;
+}
+
+static void queue_toolset(struct watcher *watcher, kind_t kind, struct gw_toolset *toolset,
+                          uint64_t place)
+{
+    const struct gw_watch_event event = {
+        .kind = kind, .toolset = gw_toolset_ref(toolset), .place = place};
+
+    queue_event(watcher, &event);
 }
 
 /* ---- telling ---- */
 
-static bool pack_watch(struct gw_watches *watches, kind_t kind, const struct gw_toolset *toolset)
+static bool pack_watch(struct gw_watches *watches, kind_t kind, const struct gw_toolset *toolset,
+                       peg_str gone)
 {
     Pegboard__V1__WatchResponse response = PEGBOARD__V1__WATCH_RESPONSE__INIT;
     Pegboard__V1__ToolsetInfo name_only = PEGBOARD__V1__TOOLSET_INFO__INIT;
@@ -159,8 +123,8 @@ static bool pack_watch(struct gw_watches *watches, kind_t kind, const struct gw_
     size_t len;
 
     response.kind = kind;
-    if (toolset && kind == KIND(UNREGISTERED)) {
-        name_only.name = gw_text(toolset->name);
+    if (kind == KIND(UNREGISTERED)) {
+        name_only.name = gw_text(toolset ? toolset->name : gone);
         response.toolset = &name_only;
     } else if (toolset) {
         response.toolset =
@@ -185,20 +149,45 @@ static void forget_packed(struct gw_watches *watches)
     watches->packed.len = 0;
 }
 
+/* What was packed is for all watchers, and the place of each comes behind it. */
+static bool send_packed(const struct watcher *watcher, uint64_t place)
+{
+    struct peg__buf *packed = &watcher->watches->packed;
+    const size_t len = packed->len;
+    char text[GW_CHANGES_PLACE];
+    char *room;
+    bool is_sent = false;
+
+    gw_changes_print(watcher->watches->changes, place, text);
+    room = peg__buf_reserve(packed, sizeof(text) + 8);
+    if (room) {
+        packed->len += (size_t)(wire_put_bytes(room, PEGBOARD_V1_WATCH_RESPONSE_EVENT_ID_FIELD,
+                                               peg__str(text)) -
+                                room);
+        is_sent = grpc_call_send(watcher->call, peg__buf_view(packed), NULL) == PEG_OK;
+    }
+    packed->len = len;
+    return is_sent;
+}
+
 /* False: there is no memory, or the stream has ended. */
-static bool send_watch(struct watcher *watcher, kind_t kind, const struct gw_toolset *toolset)
+static bool send_event(struct watcher *watcher, const struct gw_watch_event *event)
 {
     struct gw_watches *watches = watcher->watches;
+    const struct gw_toolset *toolset = event->toolset;
     const bool is_packed =
-        toolset && watches->packed_toolset == toolset && watches->packed_kind == kind;
+        toolset && watches->packed_toolset == toolset && (int)watches->packed_kind == event->kind;
+    const peg_str gone = event->name ? peg__blob_str(event->name) : (peg_str){"", 0};
 
-    if (!is_packed && !pack_watch(watches, kind, toolset)) {
+    if (!is_packed && !pack_watch(watches, (kind_t)event->kind, toolset, gone)) {
         forget_packed(watches);
         return false;
     }
     watches->packed_toolset = toolset;
-    watches->packed_kind = kind;
-    return grpc_call_send(watcher->call, peg__buf_view(&watches->packed), NULL) == PEG_OK;
+    watches->packed_kind = (kind_t)event->kind;
+    if (event->kind == KIND(PRESENT) || event->kind == KIND(LOST))
+        return grpc_call_send(watcher->call, peg__buf_view(&watches->packed), NULL) == PEG_OK;
+    return send_packed(watcher, event->place);
 }
 
 static bool has_tags(const struct watcher *watcher, const struct gw_toolset *toolset)
@@ -214,26 +203,29 @@ static bool send_present(struct watcher *watcher)
     while (watcher->n_sent < present->n && !has_tags(watcher, present->toolsets[watcher->n_sent]))
         watcher->n_sent++;
     if (watcher->n_sent < present->n)
-        return send_watch(watcher, KIND(PRESENT), present->toolsets[watcher->n_sent++]);
+        return send_event(
+            watcher, &(struct gw_watch_event){.kind = KIND(PRESENT),
+                                              .toolset = present->toolsets[watcher->n_sent++]});
     watcher->present = gw_snapshot_unref(watcher->present);
-    return send_watch(watcher, KIND(READY), NULL);
+    return send_event(
+        watcher, &(struct gw_watch_event){.kind = KIND(READY), .place = watcher->present_place});
 }
 
 static bool send_queued(struct watcher *watcher)
 {
-    struct event event = {.toolset = NULL};
+    struct gw_watch_event event = {.toolset = NULL};
     bool is_sent;
 
-    if (!take_event_of(watcher, &event))
+    if (!gw_watch_queue_take(&watcher->queue, &event))
         return false;
-    is_sent = send_watch(watcher, event.kind, event.toolset);
-    gw_toolset_unref(event.toolset);
+    is_sent = send_event(watcher, &event);
+    gw_watch_event_drop(&event);
     return is_sent;
 }
 
 static bool can_send(const struct watcher *watcher)
 {
-    return (watcher->is_lost || watcher->present || watcher->n > 0) &&
+    return (watcher->is_lost || watcher->present || watcher->queue.n > 0) &&
            grpc_call_is_writable(watcher->call);
 }
 
@@ -244,7 +236,7 @@ static void send_due(struct watcher *watcher)
         bool is_sent;
 
         if (watcher->is_lost) {
-            is_sent = send_watch(watcher, KIND(LOST), NULL);
+            is_sent = send_event(watcher, &(struct gw_watch_event){.kind = KIND(LOST)});
             watcher->is_lost = !is_sent;
         } else {
             is_sent = watcher->present ? send_present(watcher) : send_queued(watcher);
@@ -318,7 +310,7 @@ static void drop_watcher(struct watcher *watcher)
     if (!watches)
         return;
     unschedule_watcher(watcher);
-    clear_queue(watcher);
+    gw_watch_queue_clear(&watcher->queue);
     watcher->present = gw_snapshot_unref(watcher->present);
     if (watcher->prev)
         watcher->prev->next = watcher->next;
@@ -342,6 +334,39 @@ static void add_watcher(struct gw_watches *watches, struct watcher *watcher)
     peg__quota_add(&watches->calls->quotas.watchers, watcher->quota_key, 1);
 }
 
+/* Each as it is by now. What this loop has not seen yet comes when it does. The lock of the changes
+ * is held. */
+static void queue_missed(void *user, uint64_t place, peg_str name, unsigned kind)
+{
+    struct watcher *watcher = (struct watcher *)user;
+    struct gw_toolset *toolset = gw_snapshot_find(watcher->watches->snapshot, name);
+    struct gw_watch_event event = {.kind = (kind_t)kind, .place = place};
+
+    if (kind == KIND(UNREGISTERED) ? toolset != NULL : toolset == NULL)
+        return;
+    if (toolset && !has_tags(watcher, toolset))
+        event.kind = KIND(UNREGISTERED);
+    event.toolset = toolset ? gw_toolset_ref(toolset) : NULL;
+    event.name = toolset ? NULL : peg__blob_copy(name);
+    if ((!toolset && !event.name) || !gw_watch_queue_put(&watcher->queue, &event))
+        watcher->is_lost = true;
+}
+
+/* What it missed, and that this was all; or it starts over. */
+static void resume_watch(struct watcher *watcher, const char *place)
+{
+    struct gw_changes *changes = watcher->watches->changes;
+    struct gw_watch_event ready = {.kind = KIND(READY), .place = gw_changes_now(changes)};
+
+    if (!gw_changes_since(changes, peg__str(place), PEG_LIMIT_GATEWAY_WATCH_EVENTS / 2,
+                          queue_missed, watcher) ||
+        watcher->is_lost)
+        lose_events(watcher);
+    watcher->is_current = false;
+    if (!watcher->is_lost)
+        queue_event(watcher, &ready);
+}
+
 static void begin_watch(struct gw_watches *watches, struct grpc_call *call, uint16_t quota_key,
                         const Pegboard__V1__WatchRequest *request)
 {
@@ -360,10 +385,15 @@ static void begin_watch(struct gw_watches *watches, struct grpc_call *call, uint
     add_watcher(watches, watcher);
     grpc_call_set_state(call, watcher);
     (void)grpc_call_send_headers(call, NULL); /* shows that the stream has begun */
-    if (request->changes_only)
-        (void)send_watch(watcher, KIND(READY), NULL);
+    gw_changes_begin(watches->changes);
+    if (request->resume_after[0])
+        resume_watch(watcher, request->resume_after);
+    else if (request->changes_only)
+        (void)send_event(watcher,
+                         &(struct gw_watch_event){.kind = KIND(READY),
+                                                  .place = gw_changes_now(watches->changes)});
     else
-        watcher->present = gw_snapshot_ref(watches->snapshot);
+        begin_present(watcher);
     schedule_watcher(watcher);
 }
 
@@ -413,16 +443,23 @@ void gw_serve_watch_on_end(struct grpc_call *call, void *node)
 static void queue_change(struct gw_watches *watches, struct gw_toolset *before,
                          struct gw_toolset *after)
 {
+    const kind_t kind = !after ? KIND(UNREGISTERED) : !before ? KIND(REGISTERED) : KIND(CHANGED);
+    const struct gw_toolset *either = after ? after : before;
+    uint64_t place;
+
+    if (!either)
+        return;
+    place = gw_changes_note(watches->changes, either->name, kind);
     for (struct watcher *watcher = watches->first; watcher; watcher = watcher->next) {
         const bool was = has_tags(watcher, before);
         const bool is = has_tags(watcher, after);
 
         if (was && is)
-            queue_event(watcher, KIND(CHANGED), after);
+            queue_toolset(watcher, KIND(CHANGED), after, place);
         else if (is)
-            queue_event(watcher, KIND(REGISTERED), after);
+            queue_toolset(watcher, KIND(REGISTERED), after, place);
         else if (was)
-            queue_event(watcher, KIND(UNREGISTERED), before);
+            queue_toolset(watcher, KIND(UNREGISTERED), before, place);
     }
 }
 
@@ -468,7 +505,7 @@ void gw_watches_on_snapshot(struct gw_watches *watches, struct gw_snapshot *snap
         return;
     old = watches->snapshot;
     watches->snapshot = gw_snapshot_ref(snapshot);
-    if (old && watches->first)
+    if (old && gw_changes_has_begun(watches->changes))
         queue_difference(watches, old, snapshot);
     gw_snapshot_unref(old);
     schedule_all(watches);
@@ -477,27 +514,32 @@ void gw_watches_on_snapshot(struct gw_watches *watches, struct gw_snapshot *snap
 void gw_watches_on_health(struct gw_watches *watches, peg_str toolset)
 {
     struct gw_toolset *found;
+    uint64_t place;
 
-    if (!watches || !watches->first || !watches->snapshot)
+    if (!watches || !watches->snapshot || !gw_changes_has_begun(watches->changes))
         return;
     found = gw_snapshot_find(watches->snapshot, toolset);
+    if (!found)
+        return;
+    place = gw_changes_note(watches->changes, toolset, KIND(HEALTH));
     for (struct watcher *watcher = watches->first; watcher; watcher = watcher->next) {
         if (has_tags(watcher, found))
-            queue_event(watcher, KIND(HEALTH), found);
+            queue_toolset(watcher, KIND(HEALTH), found, place);
     }
     schedule_all(watches);
 }
 
 /* ---- its life ---- */
 
-peg_status gw_watches_new(struct calls_loop *calls, struct gw_watches **ret_watches,
-                          peg_error *reterr)
+peg_status gw_watches_new(struct calls_loop *calls, struct gw_changes *changes,
+                          struct gw_watches **ret_watches, peg_error *reterr)
 {
     struct gw_watches *watches = peg__alloc_zero(1, sizeof(*watches));
 
     if (!watches)
         return peg__fail_nomem(reterr);
     watches->calls = calls;
+    watches->changes = changes;
     watches->turn.fn = on_turn;
     watches->due_end = &watches->due;
     watches->packed.max = PEG_LIMIT_GATEWAY_FRAME_BYTES;

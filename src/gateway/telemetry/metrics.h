@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "bus/redis/redis.h"
 #include "calls/outcome.h"
 #include "pegboard/common.h"
 
@@ -128,7 +129,21 @@ struct gw_metrics_node {
     unsigned n_loops;
     uint64_t n_wakes; /* of all loops, by messages */
     uint64_t n_log_lines_dropped;
+    bool has_spans; /* the following are known */
+    struct {
+        uint64_t n_exported;
+        uint64_t n_dropped;
+        uint64_t n_failures;
+    } spans;
     bool is_draining;
+    bool has_redis;
+    struct bus_redis_stats redis;
+    struct {
+        uint64_t n_pings;
+        uint64_t n_trims;
+        uint64_t n_expiries;
+        uint64_t n_removed_fields;
+    } direct; /* what this node does for direct toolsets while it leads */
     size_t n_toolsets;
     size_t n_tools;
     const struct gw_metrics_toolset *toolsets; /* n_toolsets of them, in the order of the page */

@@ -149,6 +149,12 @@ static void put_metric_value(struct peg__buf *out, uint64_t n)
     peg__buf_putc(out, '\n');
 }
 
+static void put_seconds(struct peg__buf *out, uint64_t ns)
+{
+    peg__buf_printf(out, "%llu.%06u\n", (unsigned long long)(ns / 1000000000),
+                    (unsigned)(ns % 1000000000 / 1000));
+}
+
 /* ---- toolsets ---- */
 
 static void put_health(struct text *t)
@@ -251,8 +257,7 @@ static void put_histogram(struct text *t, peg_str toolset, const struct gw_total
         put_metric_value(t->out, n);
     }
     put_start(t->out, "pegboard_call_duration_seconds_sum", toolset, "");
-    peg__buf_printf(t->out, "%llu.%06u\n", (unsigned long long)(totals->latency_ns / 1000000000),
-                    (unsigned)(totals->latency_ns % 1000000000 / 1000));
+    put_seconds(t->out, totals->latency_ns);
     put_start(t->out, "pegboard_call_duration_seconds_count", toolset, "");
     put_metric_value(t->out, n);
 }
@@ -363,6 +368,82 @@ static void put_traffic(const struct text *t)
     put_counter(t->out, "pegboard_log_lines_dropped_total",
                 "Lines of the log that were left out because there were too many.",
                 node->n_log_lines_dropped);
+    if (!node->has_spans)
+        return;
+    put_counter(t->out, "pegboard_otlp_spans_exported_total",
+                "Spans that the collector of --otlp-endpoint has taken.", node->spans.n_exported);
+    put_counter(t->out, "pegboard_otlp_spans_dropped_total",
+                "Spans that were dropped: the collector is slow, away, or refused them.",
+                node->spans.n_dropped);
+    put_counter(t->out, "pegboard_otlp_failures_total", "Requests to the collector that failed.",
+                node->spans.n_failures);
+}
+
+static void put_round_trips(struct peg__buf *out, const struct bus_redis_stats *redis)
+{
+    static const char name[] = "pegboard_redis_round_trip_seconds";
+    uint64_t n = 0;
+
+    put_family(out, name, "histogram",
+               "From a write with registers to the reply behind the last, and one a second.");
+    for (unsigned i = 0; i < BUS_REDIS_BUCKETS; i++) {
+        const unsigned long us = (unsigned long)BUS_REDIS_BUCKET_NS / 1000 << i;
+
+        n += redis->round_trips[i];
+        if (i + 1 < BUS_REDIS_BUCKETS)
+            peg__buf_printf(out, "%s_bucket{le=\"%lu.%06lu\"} ", name, us / 1000000, us % 1000000);
+        else
+            peg__buf_printf(out, "%s_bucket{le=\"+Inf\"} ", name);
+        put_metric_value(out, n);
+    }
+    peg__buf_printf(out, "%s_sum ", name);
+    put_seconds(out, redis->round_trips_ns);
+    peg__buf_printf(out, "%s_count ", name);
+    put_metric_value(out, n);
+}
+
+static void put_redis(const struct text *t)
+{
+    const struct bus_redis_stats *redis = &t->node->redis;
+
+    if (!t->node->has_redis)
+        return;
+    put_round_trips(t->out, redis);
+    put_counter(t->out, "pegboard_redis_pipelines_total",
+                "Writes to Redis, each with the commands of one round of a loop.",
+                redis->n_pipelines);
+    put_counter(t->out, "pegboard_redis_commands_total", "Commands in these writes.",
+                redis->n_commands);
+    put_counter(t->out, "pegboard_redis_connects_total",
+                "Connections to Redis that became ready: the first one of each loop too.",
+                redis->n_connects);
+    put_counter(t->out, "pegboard_redis_epochs_total",
+                "How often a loop saw that the registers were lost, or may have been.",
+                redis->n_epochs);
+    put_counter(t->out, "pegboard_redis_sent_bytes_total", "Bytes that were sent to Redis.",
+                redis->n_sent_bytes);
+    put_counter(t->out, "pegboard_redis_received_bytes_total", "Bytes that Redis sent.",
+                redis->n_received_bytes);
+    put_family(t->out, "pegboard_redis_fenced_seconds_total", "counter",
+               "Time in which loops did not act, because their lease was not renewed.");
+    peg__buf_puts(t->out, "pegboard_redis_fenced_seconds_total ");
+    put_seconds(t->out, redis->fenced_ns);
+}
+
+static void put_direct(const struct text *t)
+{
+    if (!t->node->has_redis)
+        return;
+    put_counter(t->out, "pegboard_direct_pings_total",
+                "Pings of direct toolsets that this node has sent while it led.",
+                t->node->direct.n_pings);
+    put_counter(t->out, "pegboard_direct_trims_total",
+                "How often it had streams of requests trimmed.", t->node->direct.n_trims);
+    put_counter(t->out, "pegboard_direct_expiries_total",
+                "Keys that peers left, to which it gave an expiry unless they had one.",
+                t->node->direct.n_expiries);
+    put_counter(t->out, "pegboard_direct_removed_fields_total",
+                "Fields of silent consumers that it removed.", t->node->direct.n_removed_fields);
 }
 
 static void put_totals(const struct text *t, struct gw_metrics *metrics)
@@ -462,6 +543,8 @@ void gw_metrics_write(struct gw_metrics *metrics, const struct gw_metrics_node *
     if (!out->status) {
         put_build(&t);
         put_traffic(&t);
+        put_redis(&t);
+        put_direct(&t);
         put_totals(&t, metrics);
         put_health(&t);
         put_providers(&t);

@@ -255,7 +255,7 @@ static struct grpc_client_conn *pick_conn(struct grpc_channel *channel)
 
 static void fail_unavailable(struct grpc_channel *channel, struct grpc_rpc *rpc)
 {
-    grpc__rpc_fail(rpc, GRPC_UNAVAILABLE, "no connection to %s: %s", channel->authority,
+    grpc__rpc_fail(rpc, GRPC_UNAVAILABLE, "no connection to %s: %s", channel->label,
                    channel->last_error.message);
 }
 
@@ -276,7 +276,7 @@ void grpc__channel_send(struct grpc_channel *channel, struct grpc_rpc *rpc)
             rpc, GRPC_RESOURCE_EXHAUSTED,
             "%zu calls wait for %s already, the most that max_waiting allows: make fewer at "
             "once",
-            channel->waiting.n, channel->authority);
+            channel->waiting.n, channel->label);
     } else {
         rpc->state = GRPC__RPC_WAITING;
         append_rpc(&channel->waiting, rpc);

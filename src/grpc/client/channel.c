@@ -72,7 +72,7 @@ static void fill_channel_options(struct grpc_channel_options *o)
     o->max_held_bytes = PEG__OR_DEFAULT(o->max_held_bytes, PEG_LIMIT_GRPC_HELD_BYTES);
     o->max_send_bytes = PEG__OR_DEFAULT(o->max_send_bytes, PEG_LIMIT_GRPC_SEND_BYTES);
     o->max_waiting = PEG__OR_DEFAULT(o->max_waiting, PEG_LIMIT_GRPC_WAITING_CALLS);
-    o->n_connections = PEG__OR_DEFAULT(o->n_connections, 1);
+    o->n_connections = o->prefers_one ? 1 : PEG__OR_DEFAULT(o->n_connections, 1);
     o->connect_ms = PEG__OR_DEFAULT(o->connect_ms, PEG_LIMIT_NET_OPEN_MS);
     o->backoff_ms = PEG__OR_DEFAULT(o->backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MS);
     o->max_backoff_ms = PEG__OR_DEFAULT(o->max_backoff_ms, PEG_LIMIT_GRPC_BACKOFF_MAX_MS);
@@ -94,9 +94,7 @@ static void set_conn_options(struct grpc_channel *channel)
                     .max_held = options->max_held_bytes,
                     .reset_burst = PEG_LIMIT_GRPC_RESET_BURST,
                     .reset_per_s = PEG_LIMIT_GRPC_RESETS},
-        .stream = {.tls = options->tls,
-                   .tls_host = channel->tls_host,
-                   .open_ms = options->connect_ms},
+        .stream = {.tls = options->tls, .open_ms = options->connect_ms},
         .keepalive_ms = options->keepalive_ms,
         .keepalive_timeout_ms = options->keepalive_timeout_ms,
     };
@@ -122,15 +120,35 @@ static char *make_agent(const char *before)
     return agent;
 }
 
+/* "10.0.0.1:9090", or with several "10.0.0.1:9090 or 2 others". */
+static char *make_label(const struct grpc_channel *channel)
+{
+    const char *given = channel->options.authority;
+    const char *first = given ? given : channel->target.entries[0].authority;
+    const size_t n_others = given ? 0 : channel->target.n - 1;
+    const size_t size = strlen(first) + sizeof(" or 1234567890 others");
+    char *label = peg__alloc(size);
+
+    if (label && n_others > 0)
+        snprintf(label, size, "%s or %u other%s", first, (unsigned)n_others,
+                 n_others == 1 ? "" : "s");
+    else if (label)
+        snprintf(label, size, "%s", first);
+    return label;
+}
+
 static bool make_strings(struct grpc_channel *channel)
 {
     const struct grpc_channel_options *options = &channel->options;
 
-    channel->authority =
-        copy_option(options->authority ? options->authority : channel->target.authority);
-    channel->tls_host = copy_option(options->tls_host ? options->tls_host : channel->target.host);
+    if (options->authority)
+        channel->authority = copy_option(options->authority);
+    if (options->tls_host)
+        channel->tls_host = copy_option(options->tls_host);
+    channel->label = make_label(channel);
     channel->user_agent = make_agent(options->user_agent);
-    return channel->authority && channel->tls_host && channel->user_agent;
+    return !options->authority == !channel->authority && !options->tls_host == !channel->tls_host &&
+           channel->label && channel->user_agent;
 }
 
 static bool take_interceptors(struct grpc_channel *channel)
@@ -166,7 +184,7 @@ static void on_channel_later(struct net_later *later)
     grpc__channel_report_ended(channel);
     if (channel->ended.n > 0)
         net_loop_later(channel->loop, &channel->later);
-    if (channel->waiting.n > 0) {
+    if (channel->waiting.n > 0 || channel->is_moving) {
         grpc__slots_wake(channel);
         if (channel->is_failing && channel->pick.n == 0)
             grpc__channel_fail_waiting(channel);
@@ -248,6 +266,7 @@ struct grpc_channel *grpc_channel_free(struct grpc_channel *channel)
         net_tls_config_unref(channel->options.tls);
     peg__free(channel->interceptors);
     peg__free(channel->authority);
+    peg__free(channel->label);
     peg__free(channel->tls_host);
     peg__free(channel->user_agent);
     peg__free(channel);

@@ -20,6 +20,10 @@
  * that the server has not seen (GOAWAY, REFUSED_STREAM) is sent again, once, and one that has not
  * left goes to another connection: its messages are kept until an answer begins, up to
  * PEG_LIMIT_GRPC_KEPT_BYTES. A name is looked up for the first call, and again after failures.
+ *
+ * With prefers_one there is one connection at a time, for all calls: to the first address that
+ * answers. When it ends, the next address is tried, and so on around; calls fail only if none
+ * answers. An address that is silent for 250 ms does not hold up the next one.
  */
 
 struct grpc_channel;
@@ -59,17 +63,19 @@ struct grpc_channel_options {
     int64_t resolve_again_ms;     /* PEG_LIMIT_GRPC_RESOLVE_MS: least time between two lookups */
     int64_t idle_ms;              /* PEG_LIMIT_GRPC_CHANNEL_IDLE_MS: then connections without any
                                    * call are closed, and made again for the next one */
+    bool prefers_one;             /* one address at a time; then n_connections is 1 */
+    bool begins_anywhere;         /* with prefers_one: at one chosen at random, not the first */
     unsigned n_connections;     /* 1: to each address; PEG_LIMIT_GRPC_CHANNEL_CONNECTIONS in all */
     struct net_tls_config *tls; /* NULL: plain; the channel takes its own reference */
-    const char *tls_host;       /* NULL: the host of the target */
-    const char *authority;      /* NULL: the target */
+    const char *tls_host;       /* NULL: the host of the target, each its own */
+    const char *authority;      /* NULL: the target, each its own */
     const char *user_agent;     /* put before ours; NULL: none */
     const struct grpc_client_interceptor *interceptors; /* copied */
     size_t n_interceptors;
 };
 
-/* Does not connect. PEG_EPARSE (E_ADDRESS), PEG_EINVAL. Targets: see net/address.h; without a port
- * it is 443 with TLS and 80 otherwise. */
+/* Does not connect. PEG_EPARSE (E_ADDRESS), PEG_EINVAL. Targets: see net/address.h, also several
+ * with commas between them; without a port it is 443 with TLS and 80 otherwise. */
 peg_status grpc_channel_new(struct net_loop *loop, peg_str target,
                             const struct grpc_channel_options *options,
                             struct grpc_channel **ret_channel, peg_error *reterr);
@@ -83,6 +89,10 @@ void grpc_channel_on_state(struct grpc_channel *channel,
                            void (*fn)(void *user, enum grpc_channel_state state), void *user);
 /* Connects now if it is idle, without back-off. */
 void grpc_channel_connect(struct grpc_channel *channel);
+/* The server at `peer` (grpc_rpc_peer()) takes no more calls: with prefers_one they go to the next
+ * address, and its connection ends with its last call. Returns how many other addresses there are;
+ * with 0 nothing changes. */
+size_t grpc_channel_leave(struct grpc_channel *channel, const char *peer);
 struct net_loop *grpc_channel_loop(const struct grpc_channel *channel);
 /* Calls that run or wait. */
 size_t grpc_channel_n_calls(const struct grpc_channel *channel);

@@ -15,29 +15,82 @@
 /* ---- target -------------------------------------------------------------------------------- */
 
 /*
- * The target of a client (see net/address.h for the forms): addresses, or a name that is to be
- * looked up, and the name of the server in :authority and in TLS.
+ * The target of a client (see net/address.h for the forms): one endpoint, or several with commas
+ * between them. Each is an address or a name that is to be looked up, and has the name of the
+ * server in :authority and in TLS.
  */
 
 enum { GRPC_AUTHORITY_BYTES = NET_HOST_BYTES + 16 };
 
-/* Owned. */
-struct grpc_target {
-    bool is_name;                /* looked up by net_resolve() */
-    struct net_endpoint name;    /* if so */
-    struct net_address *numbers; /* if not: owned, in the order of the text, each once */
-    size_t n_numbers;
-    char host[NET_HOST_BYTES]; /* that a certificate must name; "localhost" for a unix socket */
-    /* What stands in the target behind its scheme: the first of a list, "localhost" for a unix
-     * socket and for every interface. */
+struct grpc_target_entry {
+    bool is_name;                 /* looked up by net_resolve() */
+    struct net_endpoint endpoint; /* never of every interface: that is localhost for a client */
+    char host[NET_HOST_BYTES];    /* that a certificate must name; "localhost" for a unix socket */
+    /* What stands in the target behind its scheme: "localhost" for a unix socket and for every
+     * interface. */
     char authority[GRPC_AUTHORITY_BYTES];
 };
 
-/* A name or a single address without a port gets `default_port`, which does not go into
- * :authority, as with stock clients. PEG_EPARSE (E_ADDRESS), PEG_ELIMIT, PEG_ENOMEM. */
+/* Owned. */
+struct grpc_target {
+    struct grpc_target_entry *entries; /* in the order of the text */
+    size_t n;
+};
+
+/* What has no port gets `default_port`, which does not go into :authority, as with stock clients;
+ * in lists after ipv4: and ipv6: each has one. PEG_EPARSE (E_ADDRESS, says which of several),
+ * PEG_ELIMIT, PEG_ENOMEM. */
 peg_status grpc_target_parse(peg_str text, uint16_t default_port, struct grpc_target *ret_target,
                              peg_error *reterr);
 void grpc_target_free(struct grpc_target *target);
+
+/* ---- lookup -------------------------------------------------------------------------------- */
+
+/* The addresses of a target: those that it names, and those that its names lead to. All names are
+ * looked up at once, in rounds; one that fails keeps the addresses that it had. */
+
+struct grpc__lookup {
+    struct grpc__lookups *all;
+    const struct grpc_target_entry *entry;
+    struct net_address *addresses; /* owned */
+    size_t n;
+    struct net_resolve *resolve; /* pending */
+};
+
+/* Part of a channel. */
+struct grpc__lookups {
+    struct net_loop *loop;
+    struct grpc__lookup *items; /* one for each entry of the target */
+    size_t n;
+    size_t n_pending;
+    bool was_asked;    /* a round has begun, or there are no names */
+    bool was_answered; /* a round has ended, or there are no names */
+    peg_error error;   /* of the last name that was not found */
+    int64_t asked_ns;
+    int64_t again_ms; /* least time between two rounds */
+    struct grpc_backoff backoff;
+    struct net_timer timer;        /* the next round */
+    void (*on_change)(void *user); /* a name was answered, or a round has ended */
+    void *user;
+};
+
+/* All zero before. PEG_ENOMEM. */
+peg_status grpc__lookups_init(struct grpc__lookups *lookups, struct net_loop *loop,
+                              const struct grpc_target *target, peg_error *reterr);
+void grpc__lookups_free(struct grpc__lookups *lookups);
+/* A round now, unless one is under way. */
+void grpc__lookups_start(struct grpc__lookups *lookups);
+/* One later: not before again_ms are over, or after a back-off. */
+void grpc__lookups_start_later(struct grpc__lookups *lookups);
+void grpc__lookups_back_off(struct grpc__lookups *lookups);
+/* What is known, in the order of the target, each once; at most `max`. */
+size_t grpc__lookups_collect(const struct grpc__lookups *lookups, struct net_address *ret_addresses,
+                             size_t max);
+/* The entry that an address comes from, or the first one. */
+const struct grpc_target_entry *grpc__lookups_entry(const struct grpc__lookups *lookups,
+                                                    const struct net_address *address);
+/* Is a name that stands before this address looked up for the first time? */
+bool grpc__lookups_is_early(const struct grpc__lookups *lookups, const struct net_address *address);
 
 /* ---- pick ---------------------------------------------------------------------------------- */
 
@@ -101,6 +154,7 @@ struct grpc_client_conn_options {
     struct net_stream_options stream;
     int64_t keepalive_ms; /* 0: never */
     int64_t keepalive_timeout_ms;
+    const char *authority; /* of its calls; borrowed */
     const struct grpc_client_conn_events *events;
     void *user;
 };
@@ -150,6 +204,8 @@ void grpc_client_conn_retire(struct grpc_client_conn *conn);
  *   calls.c       the calls of a channel: memory, waiting, ends
  *   channel.c     options of a channel, making and freeing
  *   slots.c       addresses: a slot for each connection that there should be
+ *   slot_list.c   these slots, as addresses come and go
+ *   lookup.c      which addresses there are
  *   conn.c        one connection
  */
 
@@ -244,14 +300,17 @@ struct grpc_channel {
     struct grpc_client_interceptor *interceptors;
     size_t n_interceptors;
     struct grpc_target target;
-    /* Strings that every call sends. */
-    char *authority;
+    struct grpc__lookups lookups;
     char *user_agent;
-    char *tls_host;
+    char *authority; /* NULL: each server's own */
+    char *tls_host;  /* NULL: each server's own */
+    char *label;     /* the target, in messages */
 
     struct grpc__slot **slots;
     size_t n_slots;
-    size_t n_idle; /* slots without a connection or timer */
+    size_t n_idle;  /* slots without a connection or timer */
+    size_t first;   /* slot to begin with, if one is preferred */
+    bool is_moving; /* to another slot, in the next round of the loop */
     struct grpc_pick pick;
     struct grpc_client_conn *retired; /* that still have calls */
     peg_error last_error;             /* why the last connection or lookup failed */
@@ -271,13 +330,10 @@ struct grpc_channel {
     size_t spare_bytes;
     int64_t last_call_ns; /* when the last one ended */
 
-    int64_t resolved_ns; /* when it was last looked up */
-    struct grpc_backoff resolve_backoff;
     /* What may be pending. */
-    struct net_resolve *resolve;
-    struct net_timer resolve_timer;
     struct net_timer idle_timer;
-    struct net_later later; /* ended calls, a changed state */
+    struct net_timer step_timer; /* the next address is tried, too */
+    struct net_later later;      /* ended calls, a changed state */
 };
 
 /* calls.c */
@@ -314,12 +370,20 @@ void grpc__rpc_ready_stream(struct grpc_rpc *rpc);
 /* Delivers again; also of a paused call whose stream has closed meanwhile. */
 void grpc__rpc_resume(struct grpc_rpc *rpc);
 
+/* slot_list.c */
+static inline bool grpc__slot_is_idle(const struct grpc__slot *slot)
+{
+    return !slot->conn && !slot->timer.is_armed;
+}
+/* These addresses from now on, in this order. What stays keeps its connections, what goes ends with
+ * its last call. False when out of memory: then all that was stays. */
+bool grpc__slots_set(struct grpc_channel *channel, const struct net_address *addresses, size_t n);
+/* No call may be on one. */
+void grpc__slots_clear(struct grpc_channel *channel);
+
 /* slots.c */
 /* Connects, or looks the name up, unless that is under way. */
 void grpc__slots_wake(struct grpc_channel *channel);
-/* These addresses from now on. What stays keeps its connections, what goes ends with its last
- * call. False when out of memory: then all that was stays. */
-bool grpc__slots_set(struct grpc_channel *channel, const struct net_address *addresses, size_t n);
 /* Closes all connections, forgets all slots. No call may be on one. */
 void grpc__slots_free(struct grpc_channel *channel);
 peg_status grpc__slots_init(struct grpc_channel *channel, peg_error *reterr);

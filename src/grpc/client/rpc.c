@@ -21,7 +21,7 @@ static void on_deadline(struct net_timer *timer)
                    rpc->state == GRPC__RPC_WAITING
                        ? "the deadline has passed while the call waited for a connection to %s"
                        : "the deadline has passed before %s answered",
-                   rpc->channel->authority);
+                   rpc->channel->label);
 }
 
 static void on_parent_end(struct grpc_end_hook *hook)

@@ -68,7 +68,7 @@ static bool put_metadata(struct grpc_rpc *rpc, struct fields *fields)
     return true;
 }
 
-static bool make_headers(struct grpc_rpc *rpc, struct grpc_block *ret_block)
+static bool make_headers(struct grpc_rpc *rpc, const char *authority, struct grpc_block *ret_block)
 {
     const struct grpc_channel *channel = rpc->channel;
     struct fields fields = {.at = peg__arena_alloc(&rpc->arena, (MAX_OWN_FIELDS + rpc->metadata.n) *
@@ -82,7 +82,7 @@ static bool make_headers(struct grpc_rpc *rpc, struct grpc_block *ret_block)
     else
         PUT(&fields, ":scheme", "http");
     put_header(&fields, peg__str(":path"), peg__str(rpc->method->path));
-    put_header(&fields, peg__str(":authority"), peg__str(channel->authority));
+    put_header(&fields, peg__str(":authority"), peg__str(authority));
     PUT(&fields, "te", "trailers");
     PUT(&fields, "content-type", "application/grpc");
     put_header(&fields, peg__str("user-agent"), peg__str(channel->user_agent));
@@ -144,7 +144,7 @@ static peg_status open_stream(struct grpc_rpc *rpc, struct grpc_client_conn *con
     struct grpc_block block;
     const char *peer = peg__arena_copy(&rpc->arena, peg__str(conn->peer));
 
-    if (!peer || !make_headers(rpc, &block))
+    if (!peer || !make_headers(rpc, conn->options.authority, &block))
         return peg__fail_nomem(reterr);
     rpc->peer = peer;
     rpc->stream.uses_gzip = rpc->uses_gzip;

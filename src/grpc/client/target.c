@@ -3,6 +3,7 @@
 #include "grpc/client/internal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -13,8 +14,6 @@ static const peg_str dns_prefix = PEG_LIT("dns:");
 static const peg_str other_prefixes[] = {
     PEG_LIT("unix:"),
     PEG_LIT("unix-abstract:"),
-    PEG_LIT("ipv4:"),
-    PEG_LIT("ipv6:"),
 };
 
 /* What follows dns:, or the whole text. Empty for the schemes that name addresses. */
@@ -38,51 +37,33 @@ static bool lacks_port(peg_str host)
     return !memchr(host.ptr, ':', host.len);
 }
 
-static peg_status read_endpoints(peg_str text, uint16_t default_port,
-                                 struct net_endpoint *ret_endpoints, size_t *ret_n,
-                                 peg_error *reterr)
+static peg_status read_endpoint(peg_str text, uint16_t default_port,
+                                struct net_endpoint *ret_endpoint, peg_error *reterr)
 {
     const peg_str host = host_part(text);
     char with_port[GRPC_AUTHORITY_BYTES];
 
     if (!lacks_port(host) || host.len >= NET_HOST_BYTES)
-        return net_target_parse(text, ret_endpoints, PEG_LIMIT_NET_ADDRESSES, ret_n, reterr);
+        return net_endpoint_parse(text, ret_endpoint, reterr);
     snprintf(with_port, sizeof(with_port), "%.*s:%u", PEG_ARG(host), default_port);
-    return net_target_parse(peg__str(with_port), ret_endpoints, 1, ret_n, reterr);
+    return net_endpoint_parse(peg__str(with_port), ret_endpoint, reterr);
 }
 
-static void name_server(peg_str text, const struct net_endpoint *first, struct grpc_target *target)
+static void name_server(peg_str text, struct grpc_target_entry *entry)
 {
+    const struct net_endpoint *endpoint = &entry->endpoint;
     const peg_str host = host_part(text);
-    struct net_address address;
-    char formatted[NET_ADDRESS_TEXT];
 
-    if (first->is_unix) {
-        snprintf(target->host, sizeof(target->host), "localhost");
-        snprintf(target->authority, sizeof(target->authority), "localhost");
-    } else if (first->host[0] == '\0') {
-        snprintf(target->host, sizeof(target->host), "localhost");
-        snprintf(target->authority, sizeof(target->authority), "localhost:%u", first->port);
+    if (endpoint->is_unix) {
+        snprintf(entry->host, sizeof(entry->host), "localhost");
+        snprintf(entry->authority, sizeof(entry->authority), "localhost");
+    } else if (endpoint->host[0] == '\0') {
+        snprintf(entry->host, sizeof(entry->host), "localhost");
+        snprintf(entry->authority, sizeof(entry->authority), "localhost:%u", endpoint->port);
     } else {
-        snprintf(target->host, sizeof(target->host), "%s", first->host);
-        if (host.len > 0) {
-            snprintf(target->authority, sizeof(target->authority), "%.*s", PEG_ARG(host));
-            return;
-        }
-        (void)net_endpoint_is_numeric(first, &address); /* of a list all are */
-        net_address_format(&address, formatted);
-        snprintf(target->authority, sizeof(target->authority), "%.*s", GRPC_AUTHORITY_BYTES - 1,
-                 formatted);
+        snprintf(entry->host, sizeof(entry->host), "%s", endpoint->host);
+        snprintf(entry->authority, sizeof(entry->authority), "%.*s", PEG_ARG(host));
     }
-}
-
-static bool has_number(const struct grpc_target *target, const struct net_address *address)
-{
-    for (size_t i = 0; i < target->n_numbers; i++) {
-        if (net_address_eq(&target->numbers[i], address))
-            return true;
-    }
-    return false;
 }
 
 /* For who listens, ":9090" is every interface; who calls means this machine. */
@@ -92,54 +73,107 @@ static void mean_this_machine(struct net_endpoint *endpoint)
         snprintf(endpoint->host, sizeof(endpoint->host), "localhost");
 }
 
-static peg_status take_numbers(struct grpc_target *target, const struct net_endpoint *endpoints,
-                               size_t n, peg_error *reterr)
+static peg_status take_entry(struct grpc_target *target, peg_str text,
+                             const struct net_endpoint *endpoint, peg_error *reterr)
 {
+    struct grpc_target_entry *entry = &target->entries[target->n];
     struct net_address address;
 
-    target->is_name = !net_endpoint_is_numeric(&endpoints[0], &address);
-    if (target->is_name) {
-        target->name = endpoints[0];
-        return PEG_OK;
-    }
-    target->numbers = peg__alloc_zero(n, sizeof(*target->numbers));
-    if (!target->numbers)
-        return peg__fail_nomem(reterr);
-    for (size_t i = 0; i < n; i++) {
-        if (net_endpoint_is_numeric(&endpoints[i], &address) && !has_number(target, &address))
-            target->numbers[target->n_numbers++] = address;
-    }
+    if (!endpoint->is_unix && endpoint->port == 0)
+        return peg__fail(reterr, PEG_EPARSE, "E_ADDRESS",
+                         "port 0 cannot be reached: name the port of the server");
+    entry->endpoint = *endpoint;
+    name_server(text, entry);
+    mean_this_machine(&entry->endpoint);
+    entry->is_name = !net_endpoint_is_numeric(&entry->endpoint, &address);
+    target->n++;
     return PEG_OK;
 }
 
-peg_status grpc_target_parse(peg_str text, uint16_t default_port, struct grpc_target *ret_target,
+static peg_status fail_nth(size_t nth, const peg_error *why, peg_error *reterr)
+{
+    static const char *const ends[] = {"th", "st", "nd", "rd"};
+    const size_t digit = nth / 10 % 10 == 1 ? 0 : nth % 10;
+
+    return peg__fail(reterr, why->status, why->code, "the %zu%s address: %s", nth,
+                     ends[digit < 4 ? digit : 0], why->message);
+}
+
+/* a:1,b:1 and so on; a comma always separates. */
+static peg_status read_parts(struct grpc_target *target, peg_str text, uint16_t default_port,
                              peg_error *reterr)
+{
+    const bool is_list = text.len > 0 && memchr(text.ptr, ',', text.len);
+
+    for (size_t nth = 1;; nth++) {
+        const char *comma = text.len > 0 ? memchr(text.ptr, ',', text.len) : NULL;
+        const peg_str part = peg__strn(text.ptr, comma ? (size_t)(comma - text.ptr) : text.len);
+        struct net_endpoint endpoint;
+        peg_error why;
+        peg_status status;
+
+        if (target->n == PEG_LIMIT_NET_ADDRESSES)
+            return peg__fail(reterr, PEG_ELIMIT, "E_ADDRESS",
+                             "the target names more than %d addresses: use fewer, or a name",
+                             PEG_LIMIT_NET_ADDRESSES);
+        status = read_endpoint(part, default_port, &endpoint, &why);
+        if (!status)
+            status = take_entry(target, part, &endpoint, &why);
+        if (status && is_list)
+            return fail_nth(nth, &why, reterr);
+        if (status && reterr)
+            *reterr = why;
+        if (status || !comma)
+            return status;
+        text = peg__str_from(text, part.len + 1);
+    }
+}
+
+/* ipv4:a:1,b:1 as stock clients write it: numbers only. */
+static peg_status read_number_list(struct grpc_target *target, peg_str text, peg_error *reterr)
 {
     PEG_CLEANUP(peg__freep)
     struct net_endpoint *endpoints = peg__alloc_zero(PEG_LIMIT_NET_ADDRESSES, sizeof(*endpoints));
-    struct grpc_target target = {0};
     size_t n = 0;
     peg_status status;
 
     if (!endpoints)
         return peg__fail_nomem(reterr);
-    status = read_endpoints(text, default_port, endpoints, &n, reterr);
-    if (!status && !endpoints[0].is_unix && endpoints[0].port == 0)
-        status = peg__fail(reterr, PEG_EPARSE, "E_ADDRESS",
-                           "port 0 cannot be reached: name the port of the server");
-    if (status)
+    status = net_target_parse(text, endpoints, PEG_LIMIT_NET_ADDRESSES, &n, reterr);
+    for (size_t i = 0; i < n && !status; i++) {
+        struct net_address address;
+        char formatted[NET_ADDRESS_TEXT];
+
+        (void)net_endpoint_is_numeric(&endpoints[i], &address); /* all of them are */
+        net_address_format(&address, formatted);
+        status = take_entry(target, peg__str(formatted), &endpoints[i], reterr);
+    }
+    return status;
+}
+
+peg_status grpc_target_parse(peg_str text, uint16_t default_port, struct grpc_target *ret_target,
+                             peg_error *reterr)
+{
+    const bool has_kind =
+        peg__str_starts(text, peg__str("ipv4:")) || peg__str_starts(text, peg__str("ipv6:"));
+    struct grpc_target target = {0};
+    peg_status status;
+
+    target.entries = peg__alloc_zero(PEG_LIMIT_NET_ADDRESSES, sizeof(*target.entries));
+    if (!target.entries)
+        return peg__fail_nomem(reterr);
+    status = has_kind ? read_number_list(&target, text, reterr)
+                      : read_parts(&target, text, default_port, reterr);
+    if (status) {
+        grpc_target_free(&target);
         return status;
-    name_server(text, &endpoints[0], &target);
-    mean_this_machine(&endpoints[0]);
-    status = take_numbers(&target, endpoints, n, reterr);
-    if (status)
-        return status;
+    }
     *ret_target = target;
     return PEG_OK;
 }
 
 void grpc_target_free(struct grpc_target *target)
 {
-    peg__free(target->numbers);
+    peg__free(target->entries);
     *target = (struct grpc_target){0};
 }

@@ -31,11 +31,15 @@ int64_t grpc_call_deadline_ns(const struct grpc_call *call)
 
 const char *grpc_call_peer(const struct grpc_call *call)
 {
+    if (call->bridge)
+        return call->bridge->peer;
     return call->conn ? net_stream_peer(call->conn->stream) : "";
 }
 
 bool grpc_call_peer_is_local(const struct grpc_call *call)
 {
+    if (call->bridge)
+        return call->bridge->is_local;
     return call->conn && net_stream_is_local(call->conn->stream);
 }
 
@@ -48,6 +52,8 @@ peg_str grpc_call_peer_name(const struct grpc_call *call)
 {
     const struct net_tls *tls = call->conn ? net_stream_tls(call->conn->stream) : NULL;
 
+    if (call->bridge)
+        return call->bridge->peer_name;
     return tls ? net_tls_peer_name(tls) : (peg_str){"", 0};
 }
 
@@ -149,6 +155,11 @@ void grpc_call_finish(struct grpc_call *call, const struct grpc_status *status)
         describe_status(call);
     if (call->status.code != GRPC_OK)
         fit_status(call);
+    if (call->bridge) {
+        call->is_finished = true;
+        call->bridge->ops->finish(call, &call->status, call->bridge->user);
+        return;
+    }
     if (grpc__call_send_end(call))
         grpc_stream_reset(&call->stream, GRPC_H2_INTERNAL_ERROR);
     call->is_finished = true;
@@ -215,7 +226,9 @@ bool grpc_call_await_window(struct grpc_call *call)
 
 void grpc_call_authenticate(struct grpc_call *call, peg_str principal)
 {
-    if (call->conn)
+    if (call->bridge)
+        call->bridge->ops->authenticate(principal, call->bridge->user);
+    else if (call->conn)
         grpc__conn_authenticate(call->conn, principal);
 }
 
@@ -319,7 +332,7 @@ static struct grpc_status status_of_lost(const struct grpc_call *call, uint32_t 
 {
     if (call->deadline_ns <= net_loop_now_ns(call->server_loop->loop))
         return GRPC_STATUS(GRPC_DEADLINE_EXCEEDED, "the deadline of the client has passed");
-    if (call->conn->was_dropped)
+    if (call->conn && call->conn->was_dropped)
         return GRPC_STATUS(GRPC_UNAVAILABLE, "the server ended the connection");
     if (h2_error == GRPC_H2_CANCEL)
         return GRPC_STATUS(GRPC_CANCELLED, "the client canceled the call");
@@ -342,6 +355,9 @@ static void leave_conn(struct grpc_call *call)
 {
     struct grpc__conn *conn = call->conn;
 
+    call->bridge = NULL; /* a handler that keeps the call finds it ended */
+    if (!conn)
+        return;
     PEG_LIST_REMOVE(conn->calls, call, next, prev);
     call->next = NULL;
     call->prev = NULL;

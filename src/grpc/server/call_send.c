@@ -252,15 +252,26 @@ peg_status grpc_call_send_headers(struct grpc_call *call, peg_error *reterr)
 {
     const peg_status status = ready_to_send(call, reterr);
 
-    if (status || call->stream.has_sent_headers)
+    if (status || call->stream.has_sent_headers || call->bridge)
         return status;
     return grpc__call_send_headers(call, reterr);
+}
+
+/* Bridges have no words of their own. */
+static peg_status check_bridged(peg_status status, peg_error *reterr)
+{
+    if (!status)
+        return PEG_OK;
+    return peg__fail(reterr, status, "E_GRPC_BRIDGE",
+                     "the answer is too large, or the gateway is out of memory");
 }
 
 peg_status grpc_call_send(struct grpc_call *call, peg_str message, peg_error *reterr)
 {
     peg_status status = ready_to_send(call, reterr);
 
+    if (!status && call->bridge)
+        return check_bridged(call->bridge->ops->send(call, message, call->bridge->user), reterr);
     if (!status && !call->stream.has_sent_headers)
         status = grpc__call_send_headers(call, reterr);
     if (status)
@@ -290,6 +301,9 @@ peg_status grpc_call_send_message(struct grpc_call *call, const struct ProtobufC
 
     if (status)
         return status;
+    if (call->bridge)
+        return check_bridged(call->bridge->ops->send_message(call, message, call->bridge->user),
+                             reterr);
     if (call->stream.uses_gzip && !call->stream.skips_gzip)
         return send_packed(call, message, len, reterr);
     room = grpc_stream_reserve(&call->stream, len, &error);
@@ -312,7 +326,7 @@ static peg_status send_joined(struct grpc_call *call, peg_str head, peg_str rest
         return peg__fail_nomem(reterr);
     memcpy(bytes, head.ptr, head.len);
     memcpy(bytes + head.len, rest.ptr, rest.len);
-    return grpc_stream_send(&call->stream, peg__strn(bytes, head.len + rest.len), reterr);
+    return grpc_call_send(call, peg__strn(bytes, head.len + rest.len), reterr);
 }
 
 peg_status grpc__call_send_shared(struct grpc_call *call, peg_str head, struct peg__blob *blob,
@@ -322,12 +336,15 @@ peg_status grpc__call_send_shared(struct grpc_call *call, peg_str head, struct p
 
     if (status)
         return status;
-    if (call->stream.uses_gzip && !call->stream.skips_gzip)
+    if (call->bridge || (call->stream.uses_gzip && !call->stream.skips_gzip))
         return send_joined(call, head, rest, reterr);
     return grpc_stream_send_shared(&call->stream, head, blob, rest, reterr);
 }
 
 bool grpc_call_is_writable(const struct grpc_call *call)
 {
-    return !call->has_ended && !call->is_finished && grpc_stream_is_writable(&call->stream);
+    if (call->has_ended || call->is_finished)
+        return false;
+    return call->bridge ? call->bridge->ops->is_writable(call->bridge->user)
+                        : grpc_stream_is_writable(&call->stream);
 }

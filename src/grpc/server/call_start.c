@@ -153,7 +153,7 @@ static bool reject_unroutable(struct grpc_call *call)
     return false;
 }
 
-static void run_interceptors(struct grpc_call *call)
+void grpc__call_run_interceptors(struct grpc_call *call)
 {
     const struct grpc_server_options *options = &call->server_loop->server->options;
 
@@ -178,7 +178,7 @@ static void on_call_headers(struct grpc_stream *stream)
             grpc_reader_limit(&stream->reader, bounds->max_message_bytes);
         stream->max_waiting = bounds->max_waiting_bytes;
         arm_deadline(call);
-        run_interceptors(call);
+        grpc__call_run_interceptors(call);
         call->handler_knows = !call->is_finished;
         if (call->handler_knows && call->route->handler.on_start)
             call->route->handler.on_start(call, call->route->user);

@@ -250,6 +250,9 @@ void grpc__http_body(struct grpc_call *call, peg_str bytes)
 void grpc__http_body_end(struct grpc_call *call)
 {
     net_http_request_body_end(&call->http->request);
+    /* What the handler made of the body is in the call's arena. */
+    if (call->stream.session)
+        grpc__stream_measure(&call->stream);
 }
 
 void grpc__http_body_broke(struct grpc_call *call, const struct grpc_status *status)

@@ -25,6 +25,7 @@
  *   quota.c        its memory, and eviction when all hold too much
  *   call_start.c   headers to handler
  *   http.c         what is no gRPC, to the handlers of HTTP
+ *   bridge.c       calls that came as something else than gRPC
  *   call.c         what a handler does with a call, and its end
  *   call_send.c    the headers, messages and trailers that go out
  *   server_loop.c  ended calls, to be used again
@@ -186,9 +187,10 @@ struct grpc_call {
     struct net_loop *loop;
     struct net_timer deadline;
     int64_t deadline_ns;
-    size_t n_interceptors;    /* that were started */
-    const char *http_refusal; /* a status of HTTP: it is no call, and ends with it */
-    struct grpc__http *http;  /* arena; NULL: it is a call, or was refused */
+    size_t n_interceptors;            /* that were started */
+    const char *http_refusal;         /* a status of HTTP: it is no call, and ends with it */
+    struct grpc__http *http;          /* arena; NULL: it is a call, or was refused */
+    const struct grpc_bridge *bridge; /* NULL: it came on a stream of HTTP/2 */
     unsigned n_refs;
     uint32_t n_steps; /* of its stream, when it was last checked */
     bool handler_knows;
@@ -258,6 +260,7 @@ void grpc__conn_note_call_end(struct grpc__conn *conn);
 /* The client has taken nothing of its answer, or not finished its message, for stall_ms. */
 void grpc__call_stalled(struct grpc_call *call);
 extern const struct grpc_stream_events grpc__call_events;
+void grpc__call_run_interceptors(struct grpc_call *call);
 struct grpc_stream *grpc__call_begin(struct grpc__conn *conn);
 
 /* http.c: requests that are no gRPC, on HTTP/2 */

@@ -250,6 +250,57 @@ struct grpc_server_counts {
 };
 void grpc_server_counts(const struct grpc_server *server, struct grpc_server_counts *ret_counts);
 
+/* ---- calls that came as something else ------------------------------------------------------ */
+
+/*
+ * A call of a method by another protocol, such as JSON over HTTP: the same interceptors, the same
+ * handler. The bridge takes what the handler sends.
+ *
+ *   grpc_bridge_open(server, loop, "/pegboard.v1.Registry/Search", &bridge, &call, reterr);
+ *   grpc_bridge_add_metadata(call, key, value);
+ *   grpc_bridge_start(call, &request.base);   perhaps finished when it returns
+ *   ...
+ *   grpc_bridge_end(call, was_lost);          once
+ *
+ * Methods whose clients stream cannot be called so. All on the loop of the call.
+ */
+
+struct grpc_bridge_ops {
+    /* A packed message, or one that is none yet; both borrowed. As grpc_call_send(). */
+    peg_status (*send)(struct grpc_call *call, peg_str message, void *user);
+    peg_status (*send_message)(struct grpc_call *call, const struct ProtobufCMessage *message,
+                               void *user);
+    bool (*is_writable)(void *user);
+    /* The last one. The call goes on until grpc_bridge_end(), not from within. */
+    void (*finish)(struct grpc_call *call, const struct grpc_status *status, void *user);
+    void (*authenticate)(peg_str principal, void *user);
+};
+
+/* Lives as long as the call. */
+struct grpc_bridge {
+    const struct grpc_bridge_ops *ops;
+    void *user;
+    const char *peer; /* as grpc_call_peer() ... */
+    peg_str peer_name;
+    bool is_local;
+};
+
+/* PEG_ENOTFOUND (E_GRPC_SERVICE): there is no such method, or its client streams. PEG_ENOMEM. */
+peg_status grpc_bridge_open(struct grpc_server *server, const struct net_loop *loop,
+                            const char *path, const struct grpc_bridge *bridge,
+                            struct grpc_call **ret_call, peg_error *reterr);
+/* As grpc_metadata_add(); a text that is not printable ASCII is left out. */
+peg_status grpc_bridge_add_metadata(struct grpc_call *call, peg_str key, peg_str value);
+/* `message` is as method->input describes it, and lives as long as the call. */
+void grpc_bridge_start(struct grpc_call *call, const struct ProtobufCMessage *message);
+/* What is sent is taken again. */
+void grpc_bridge_writable(struct grpc_call *call);
+/* Ends the call; lost: as if its connection had broken. NULL for the caller. */
+struct grpc_call *grpc_bridge_end(struct grpc_call *call, bool was_lost);
+/* What the handler added. */
+const struct grpc_metadata *grpc_bridge_headers(const struct grpc_call *call);
+const struct grpc_metadata *grpc_bridge_trailers(const struct grpc_call *call);
+
 /* ---- health -------------------------------------------------------------------------------- */
 
 /* grpc.health.v1: the health of a server and its services. At the end call grpc_health_shut_down(),

@@ -5,7 +5,7 @@
  * may be gone before that (canceled, or answered with a question) and may be replaced by a retry.
  */
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
@@ -57,11 +57,18 @@ static void set_face(struct mcp_call *call, enum mcp_call_kind kind, peg_str nam
         .args = args,
         .params = rq->params,
         .principal = call->principal,
+        .scope = rq->peer->scope,
         .idempotency_key = peg_json_str(peg_json_get(rq->meta, "pegboard/idempotency-key")),
         .traceparent = peg_json_str(peg_json_get(rq->meta, "traceparent")),
         .tracestate = peg_json_str(peg_json_get(rq->meta, "tracestate")),
         .baggage = peg_json_str(peg_json_get(rq->meta, "baggage")),
         .wants_output = rq->token || rq->wants_log,
+        .can_be_asked = rq->can != 0,
+        .takes_task = kind == MCP_CALL_TOOL && mcp__takes_tasks(rq),
+        .resumed = peg__str(rq->resumed),
+        .responses = rq->resumed[0] || kind == MCP_UPDATE_TASK
+                         ? peg_json_get(rq->params, "inputResponses")
+                         : NULL,
     };
 }
 
@@ -108,7 +115,8 @@ void mcp__begin_call(struct mcp__request *rq, enum mcp_call_kind kind, peg_str n
 {
     struct mcp_server *server = rq->peer->server;
     struct mcp_call *call = NULL;
-    peg_status status = server->n_calls < PEG_LIMIT_MCP_CALLS ? make_call(rq, &call) : PEG_ELIMIT;
+    const size_t max = PEG__OR_DEFAULT(server->config.max_calls, PEG_LIMIT_MCP_CALLS);
+    peg_status status = server->n_calls < max ? make_call(rq, &call) : PEG_ELIMIT;
 
     if (status) {
         reject_call(rq, status);
@@ -152,14 +160,25 @@ void mcp__call_tool(struct mcp__request *rq)
     begin_named(rq, MCP_CALL_TOOL, "name");
 }
 
+/* Where lists are empty there is nothing to name. False: it was answered. */
+static bool is_there(struct mcp__request *rq, unsigned offer)
+{
+    if (rq->peer->server->config.source->offers & offer)
+        return true;
+    mcp__send_errorf(rq, MCP_INVALID_PARAMS, "there are no resources and no prompts here");
+    return false;
+}
+
 void mcp__read_resource(struct mcp__request *rq)
 {
-    begin_named(rq, MCP_READ_RESOURCE, "uri");
+    if (is_there(rq, MCP_OFFERS_RESOURCES))
+        begin_named(rq, MCP_READ_RESOURCE, "uri");
 }
 
 void mcp__get_prompt(struct mcp__request *rq)
 {
-    begin_named(rq, MCP_GET_PROMPT, "name");
+    if (is_there(rq, MCP_OFFERS_PROMPTS))
+        begin_named(rq, MCP_GET_PROMPT, "name");
 }
 
 void mcp__complete(struct mcp__request *rq)
@@ -271,11 +290,11 @@ static peg_status worst_of(const struct mcp_result *result)
     return PEG_OK;
 }
 
-static void replace_broken(const struct mcp_call *call, struct mcp_result *result)
+void mcp__replace_broken(enum mcp_call_kind kind, struct mcp_result *result)
 {
     const peg_status status = worst_of(result);
 
-    if (status == PEG_ELIMIT && call->face.kind == MCP_CALL_TOOL)
+    if (status == PEG_ELIMIT && kind == MCP_CALL_TOOL)
         mcp_result_fail_tool(result, "result_too_large",
                              peg__str("the result is larger than 16 MiB: ask for less"));
     else if (status)
@@ -314,18 +333,23 @@ static void answer_request(struct mcp_call *call, const struct mcp_result *resul
     mcp__send_result(rq, peg__buf_view(&result->meta));
 }
 
-void mcp_call_end(struct mcp_call *call, struct mcp_result *result)
+void mcp__drop_call(struct mcp_call *call)
 {
     struct mcp_server *server = call->server;
 
-    replace_broken(call, result);
+    mcp__detach_call(call);
+    PEG_LIST_REMOVE(server->calls, call, next, prev);
+    server->n_calls--;
+    free_call(call);
+}
+
+void mcp_call_end(struct mcp_call *call, struct mcp_result *result)
+{
+    mcp__replace_broken(call->face.kind, result);
     if (call->task)
         mcp__end_task(call, result);
     else if (call->request.peer)
         answer_request(call, result);
-    mcp__detach_call(call);
     mcp_result_free(result);
-    PEG_LIST_REMOVE(server->calls, call, next, prev);
-    server->n_calls--;
-    free_call(call);
+    mcp__drop_call(call);
 }

@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
 

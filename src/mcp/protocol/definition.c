@@ -66,21 +66,23 @@ static void put_output_schema(struct peg__out *out, const peg_json *schema, enum
 /* Only what its author said: a tool that is not marked is not known to be harmless. */
 static void put_annotations(struct peg__out *out, const struct mcp_tool *tool)
 {
+    const bool is_additive = tool->is_additive && !tool->is_destructive;
     const struct {
         const char *name;
         bool is_set;
-    } hints[] = {{"readOnlyHint", tool->is_read_only},
-                 {"idempotentHint", tool->is_idempotent},
-                 {"destructiveHint", tool->is_destructive}};
+        bool value;
+    } hints[] = {{"readOnlyHint", tool->is_read_only, true},
+                 {"idempotentHint", tool->is_idempotent, true},
+                 {"destructiveHint", tool->is_destructive || is_additive, !is_additive}};
 
-    if (!tool->is_read_only && !tool->is_idempotent && !tool->is_destructive)
+    if (!tool->is_read_only && !tool->is_idempotent && !tool->is_destructive && !is_additive)
         return;
     peg__out_key(out, "annotations");
     peg__out_object(out);
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
         if (hints[i].is_set) {
             peg__out_key(out, hints[i].name);
-            peg__out_bool(out, true);
+            peg__out_bool(out, hints[i].value);
         }
     }
     peg__out_end_object(out);
@@ -99,8 +101,9 @@ static void put_tool_meta(struct peg__out *out, const struct mcp_tool *tool)
 {
     const bool has_version = tool->version && tool->version[0];
     const bool has_tags = tool->tags && tool->tags[0];
+    const bool has_kind = tool->artifact_kind && tool->artifact_kind[0];
 
-    if (!has_version && !has_tags && !tool->examples)
+    if (!has_version && !has_tags && !tool->examples && !has_kind && !tool->answer_ms)
         return;
     peg__out_key(out, "_meta");
     peg__out_object(out);
@@ -112,10 +115,16 @@ static void put_tool_meta(struct peg__out *out, const struct mcp_tool *tool)
         peg__out_key(out, "pegboard/examples");
         peg__out_value(out, tool->examples);
     }
+    if (has_kind)
+        peg__out_cmember(out, "pegboard/artifact-kind", tool->artifact_kind);
+    if (tool->answer_ms) {
+        peg__out_key(out, "pegboard/answer-ms");
+        peg__out_integer(out, tool->answer_ms);
+    }
     peg__out_end_object(out);
 }
 
-void mcp__put_tool(struct peg__out *out, const struct mcp_tool *tool, enum mcp_era era)
+void mcp_put_tool(struct peg__out *out, const struct mcp_tool *tool, enum mcp_era era)
 {
     peg__out_object(out);
     peg__out_member(out, "name", tool->name);

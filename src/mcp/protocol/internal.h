@@ -13,8 +13,11 @@
  *   list.c       tools/list and its relatives, page by page
  *   call.c       requests that the source works on: begin, progress, cancel, end
  *   ask.c        input from the client: requests to legacy ones, input_required and its retry
+ *   ability.c    what a client can be asked
  *   definition.c a tool as its era writes it
  *   content.c    items of content and results
+ *   param.c      headers of arguments: likewise
+ *   header.c     headers of HTTP: they agree with the message
  *   message.c    JSON-RPC: what a message is, answers, errors, notifications
  */
 
@@ -41,7 +44,8 @@ struct mcp__request {
     peg_str method;
     const peg_json *params;
     const peg_json *meta;
-    const peg_json *capabilities; /* of the client */
+    const peg_json *capabilities; /* of a modern client */
+    unsigned can;                 /* what the client can be asked for: ask.c */
     const peg_json *token;        /* of progress; NULL: not wanted */
     enum mcp_era era;
     int log_level;     /* the least; MCP_N_LEVELS: none wanted */
@@ -49,7 +53,9 @@ struct mcp__request {
     bool has_progress; /* one was told */
     bool wants_log;    /* the client asked for log messages itself */
     bool has_streamed; /* something went out before the answer */
+    bool is_lost;      /* nothing can be sent before the answer any more */
     enum mcp__waiter waiter;
+    char resumed[MCP_TOKEN_BYTES + 1]; /* what its requestState names; "": nothing */
 };
 
 struct mcp_call {
@@ -69,6 +75,7 @@ struct mcp_call {
     peg_json_doc *asked;   /* open requests by key; NULL: none */
     peg_json_doc *answers; /* those that came so far, by key */
     int64_t expires_ms;    /* of the wait for answers; 0: it does not wait for any */
+    bool has_given;        /* what its request had of answers was used */
     struct mcp__task *task;
 };
 
@@ -92,11 +99,15 @@ struct mcp_peer {
     struct mcp_server *server;
     const struct mcp_peer_ops *ops;
     void *user;
-    char *principal; /* owned */
+    char *principal;             /* owned */
+    char *session;               /* owned; NULL: none */
+    void *scope;                 /* the source's */
+    const struct mcp_http *http; /* of the message that is being read; NULL: it came otherwise */
+    bool is_stateless;           /* it lives for one request: nothing can be set for later ones */
     struct mcp_peer *next;
     struct mcp_peer *prev;
-    const char *version;  /* of a legacy client, once it has initialized; else NULL */
-    peg_json_doc *client; /* its initialize */
+    const char *version; /* of a legacy client, once it has initialized; else NULL */
+    unsigned abilities;  /* what that one can be asked for */
     bool is_initialized;
     int log_level; /* of a legacy client */
     bool has_set_level;
@@ -135,8 +146,8 @@ void mcp__send_notification(struct mcp_peer *peer, struct mcp__request *rq, bool
 /* An id as JSON, borrowed from the peer until the next one. */
 peg_str mcp__id_text(struct mcp_peer *peer, const peg_json *id);
 const char *mcp__level_name(int level);
-/* MCP_N_LEVELS if there is none of this name. */
-int mcp__level_of(peg_str name);
+/* Are both peers connections of one client? */
+bool mcp__is_same_client(const struct mcp_peer *peer, const struct mcp_peer *other);
 /* The client has a request of this id that is not answered: registers it; PEG_EEXISTS. */
 peg_status mcp__add_request(struct mcp__request *rq);
 void mcp__remove_request(struct mcp__request *rq);
@@ -145,9 +156,27 @@ void mcp__request_free(struct mcp__request *rq);
 /* "ttlMs" and "cacheScope" of what a modern client may keep. */
 void mcp__put_cache_hints(struct mcp__request *rq, struct peg__out *out);
 
-/* ---- definition.c ---- */
+/* ---- header.c ---- */
 
-void mcp__put_tool(struct peg__out *out, const struct mcp_tool *tool, enum mcp_era era);
+/* Do the headers say that the message is a modern one? */
+bool mcp__has_modern_header(const struct mcp_peer *peer);
+/* False: they disagree with the message, or name a version that is not spoken; it was answered. */
+bool mcp__check_headers(struct mcp__request *rq);
+/* The text of a header, as it came or decoded into `bytes`. False: it is neither, or no memory. */
+bool mcp__decode_header(peg_str header, struct peg__buf *bytes, peg_str *ret_text);
+/* Answers that a version is not spoken. */
+void mcp__reject_version(struct mcp__request *rq, peg_str version);
+
+/* ---- ability.c ---- */
+
+/* Bits. All of them: what no client can do, an unknown method. */
+enum { MCP__CAN_ALL = (1 << 5) - 1 };
+/* What a client can be asked for that declares these capabilities; 0: nothing. */
+unsigned mcp__abilities_of(const peg_json *capabilities);
+/* What it takes to answer a question. */
+unsigned mcp__needs_of(const peg_json *request);
+/* {"requiredCapabilities": ...} */
+void mcp__put_needs(struct peg__out *out, unsigned needs);
 
 /* ---- ask.c ---- */
 
@@ -157,7 +186,10 @@ void mcp__take_response(struct mcp_peer *peer, const peg_json *id, const peg_jso
 void mcp__expire_ask(struct mcp_call *call);
 /* Forgets what was asked: the call is ending or canceled. */
 void mcp__drop_ask(struct mcp_call *call);
-/* A retry that names its call: true, and the request was taken over or answered. */
+/* The call is over, and no one is told. */
+void mcp__drop_call(struct mcp_call *call);
+/* A retry that names its call: true, and the request was taken over or answered. False: it is none,
+ * or it resumes what was asked apart. */
 bool mcp__take_retry(struct mcp__request *rq);
 /* Answers by key, of which unknown ones are ignored. When none is missing, the source has them. */
 void mcp__give_answers(struct mcp_call *call, const peg_json *answers);
@@ -171,6 +203,8 @@ void mcp__begin_call(struct mcp__request *rq, enum mcp_call_kind kind, peg_str n
 void mcp__cancel_call(struct mcp_call *call, const char *reason);
 /* Its request was answered, or nobody waits for an answer. */
 void mcp__detach_call(struct mcp_call *call);
+/* What the buffers of a result lost becomes an error. */
+void mcp__replace_broken(enum mcp_call_kind kind, struct mcp_result *result);
 /* The members of a result. */
 void mcp__put_end(struct peg__out *out, const struct mcp_result *result, enum mcp_era era);
 /* An id of ours: the call that has it, or NULL. */
@@ -178,6 +212,10 @@ struct mcp_call *mcp__find_call(struct mcp_server *server, peg_str id);
 
 /* ---- task.c ---- */
 
+/* Do calls of tools become tasks here, ours or the source's? */
+bool mcp__has_tasks(const struct mcp_server *server);
+/* And does the client take them? */
+bool mcp__takes_tasks(const struct mcp__request *rq);
 /* Does its client take a task instead of an answer? */
 bool mcp__may_become_task(const struct mcp_call *call);
 /* The call outlives its request, which is answered with a task. */

@@ -29,20 +29,25 @@ static void put_capabilities(const struct mcp__request *rq, struct peg__out *out
 {
     const struct mcp_config *config = &rq->peer->server->config;
     const unsigned offers = config->source->offers;
+    const bool has_state = rq->era == MCP_MODERN || !rq->peer->is_stateless || rq->can;
 
     peg__out_key(out, "capabilities");
     peg__out_object(out);
     if (offers & MCP_OFFERS_TOOLS)
         put_changing(out, "tools", false);
     if (offers & MCP_OFFERS_RESOURCES)
-        put_changing(out, "resources", offers & MCP_OFFERS_UPDATES);
+        put_changing(out, "resources", (offers & MCP_OFFERS_UPDATES) && has_state);
     if (offers & MCP_OFFERS_PROMPTS)
         put_changing(out, "prompts", false);
+    if (rq->era == MCP_MODERN && (offers & MCP_OFFERS_EMPTY_LISTS)) {
+        put_plain(out, "resources");
+        put_plain(out, "prompts");
+    }
     if (offers & MCP_OFFERS_COMPLETION)
         put_plain(out, "completions");
-    if (offers & MCP_OFFERS_LOG)
+    if ((offers & MCP_OFFERS_LOG) && has_state)
         put_plain(out, "logging");
-    if (rq->era == MCP_MODERN && config->task_ms) {
+    if (rq->era == MCP_MODERN && mcp__has_tasks(rq->peer->server)) {
         peg__out_key(out, "extensions");
         peg__out_object(out);
         put_plain(out, MCP_TASKS);
@@ -81,6 +86,7 @@ void mcp__initialize(struct mcp__request *rq)
         return;
     }
     peer->version = choose_version(peg_json_str(version));
+    peer->abilities = rq->can = mcp__abilities_of(capabilities);
     out = mcp__open_result(rq, "complete");
     peg__out_cmember(out, "protocolVersion", peer->version);
     put_capabilities(rq, out);
@@ -88,8 +94,6 @@ void mcp__initialize(struct mcp__request *rq)
     peg__out_raw(out, peer->server->info);
     put_instructions(rq, out);
     mcp__send_result(rq, (peg_str){"", 0});
-    peer->client = rq->doc; /* its capabilities hold for as long as the peer does */
-    rq->doc = NULL;
 }
 
 void mcp__discover(struct mcp__request *rq)
@@ -113,7 +117,7 @@ void mcp__ping(struct mcp__request *rq)
 
 void mcp__set_level(struct mcp__request *rq)
 {
-    const int level = mcp__level_of(peg_json_str(peg_json_get(rq->params, "level")));
+    const int level = mcp_level_of(peg_json_str(peg_json_get(rq->params, "level")));
 
     if (level == MCP_N_LEVELS) {
         mcp__send_errorf(rq, MCP_INVALID_PARAMS,

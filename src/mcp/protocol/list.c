@@ -5,13 +5,14 @@
  * 64: opaque to clients, and a cursor of another list is not taken for one of this.
  */
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
 
 struct mcp_page {
+    void *scope;
     struct peg__out *out;
     enum mcp_era era;
     unsigned n;
@@ -32,12 +33,17 @@ static bool is_full(const struct mcp_page *page)
            (page->n && page->out->buf->len - page->start > PEG_LIMIT_MCP_PAGE_BYTES);
 }
 
+void *mcp_page_scope(const struct mcp_page *page)
+{
+    return page->scope;
+}
+
 bool mcp_page_add_tool(struct mcp_page *page, const struct mcp_tool *tool)
 {
     if (is_full(page))
         return false;
     page->n++;
-    mcp__put_tool(page->out, tool, page->era);
+    mcp_put_tool(page->out, tool, page->era);
     return true;
 }
 
@@ -105,7 +111,8 @@ static peg_status put_page(struct mcp__request *rq, enum mcp_list_kind kind, peg
     struct mcp_server *server = rq->peer->server;
     struct mcp_source *source = server->config.source;
     struct peg__out *out = mcp__open_result(rq, "complete");
-    struct mcp_page page = {.out = out,
+    struct mcp_page page = {.scope = rq->peer->scope,
+                            .out = out,
                             .era = rq->era,
                             .max = server->config.page_items,
                             .position = PEG__BUF(PEG_LIMIT_MCP_CURSOR_BYTES)};

@@ -5,7 +5,7 @@
  * one hears of every list once it has initialized, and of resources that it subscribed to.
  */
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"

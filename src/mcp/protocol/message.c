@@ -3,8 +3,9 @@
 /* JSON-RPC 2.0 as MCP narrows it: ids are strings or integers, there are no batches. */
 
 #include <stdarg.h>
+#include <string.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
@@ -81,6 +82,13 @@ struct mcp__request *mcp__find_request(struct mcp_peer *peer, const peg_json *id
 void mcp__request_free(struct mcp__request *rq)
 {
     rq->doc = peg_json_doc_free(rq->doc);
+}
+
+bool mcp__is_same_client(const struct mcp_peer *peer, const struct mcp_peer *other)
+{
+    return peer == other ||
+           (peer->session && other->session && !strcmp(peer->session, other->session) &&
+            !strcmp(peer->principal, other->principal));
 }
 
 /* ---- what goes out ---- */
@@ -166,8 +174,15 @@ void mcp__send_empty(struct mcp__request *rq)
     mcp__send_result(rq, (peg_str){"", 0});
 }
 
-static int http_status_of(int code)
+/* Legacy clients take any other status for a failure of the transport, and 404 for the end of their
+ * session. */
+static int http_status_of(const struct mcp__request *rq, int code)
 {
+    const bool is_of_message =
+        code != MCP_PARSE_ERROR && code != MCP_INVALID_REQUEST && code != MCP_UNSUPPORTED_VERSION;
+
+    if (rq->era == MCP_LEGACY && rq->id && is_of_message)
+        return 200;
     return code == MCP_METHOD_NOT_FOUND ? 404 : code == MCP_INTERNAL_ERROR ? 500 : 400;
 }
 
@@ -189,7 +204,7 @@ void mcp__send_error(struct mcp__request *rq, int code, peg_str message, peg_str
         peg__out_raw(out, data);
     }
     peg__out_end_object(out);
-    send_answer(rq, http_status_of(code));
+    send_answer(rq, http_status_of(rq, code));
 }
 
 void mcp__send_errorf(struct mcp__request *rq, int code, const char *fmt, ...)
@@ -244,7 +259,7 @@ const char *mcp__level_name(int level)
     return level_names[level];
 }
 
-int mcp__level_of(peg_str name)
+int mcp_level_of(peg_str name)
 {
     int level = 0;
 

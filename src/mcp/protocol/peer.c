@@ -6,7 +6,7 @@
  */
 
 #include "base/error.h"
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
@@ -92,10 +92,51 @@ struct mcp_peer *mcp_peer_free(struct mcp_peer *peer)
     peg__map_free(&peer->subscribed);
     peg__buf_free(&peer->buf);
     peg__buf_free(&peer->key);
-    peg_json_doc_free(peer->client);
     peg__free(peer->principal);
+    peg__free(peer->session);
     peg__free(peer);
     return NULL;
+}
+
+void mcp_peer_set_scope(struct mcp_peer *peer, void *scope)
+{
+    peer->scope = scope;
+}
+
+peg_status mcp_peer_set_session(struct mcp_peer *peer, peg_str session)
+{
+    char *copy = peg__alloc(session.len + 1);
+
+    if (!copy)
+        return PEG_ENOMEM;
+    memcpy(copy, session.ptr, session.len);
+    copy[session.len] = '\0';
+    peg__free(peer->session);
+    peer->session = copy;
+    return PEG_OK;
+}
+
+void mcp_peer_set_client(struct mcp_peer *peer, const struct mcp_client *client)
+{
+    peer->abilities = client->abilities;
+    peer->has_set_level = client->log_level < MCP_N_LEVELS;
+    if (peer->has_set_level)
+        peer->log_level = client->log_level;
+}
+
+unsigned mcp_peer_abilities(const struct mcp_peer *peer)
+{
+    return peer->abilities;
+}
+
+void mcp_peer_notify(struct mcp_peer *peer)
+{
+    peer->is_initialized = true;
+}
+
+const char *mcp_peer_version(const struct mcp_peer *peer)
+{
+    return peer->version;
 }
 
 void mcp_peer_finish(struct mcp_peer *peer)
@@ -118,17 +159,47 @@ static void cancel_request(struct mcp__request *rq, const char *reason)
         mcp__cancel_call(peg__container_of(rq, struct mcp_call, request), reason);
 }
 
+bool mcp_peer_awaits(const struct mcp_peer *peer, const void *stream)
+{
+    PEG__MAP_EACH(&peer->requests, entry)
+    {
+        const struct mcp__request *rq = entry->value;
+
+        if (rq->stream == stream)
+            return true;
+    }
+    return false;
+}
+
 void mcp_peer_close_stream(struct mcp_peer *peer, void *stream)
 {
     PEG__MAP_EACH(&peer->requests, entry)
     {
         struct mcp__request *rq = entry->value;
 
-        if (rq->stream == stream && rq->era == MCP_MODERN) {
+        if (rq->stream != stream)
+            continue;
+        rq->is_lost = true;
+        if (rq->era == MCP_MODERN) {
             cancel_request(rq, "the client closed the stream");
             return;
         }
     }
+}
+
+/* A legacy request of this client, on whichever of its connections. */
+static struct mcp__request *find_canceled(const struct mcp__request *rq)
+{
+    const peg_json *id = peg_json_get(rq->params, "requestId");
+
+    for (struct mcp_peer *peer = rq->peer->server->peers; peer; peer = peer->next) {
+        struct mcp__request *found =
+            mcp__is_same_client(rq->peer, peer) ? mcp__find_request(peer, id) : NULL;
+
+        if (found && (peer == rq->peer || found->era == MCP_LEGACY))
+            return found;
+    }
+    return NULL;
 }
 
 static void take_notification(struct mcp__request *rq)
@@ -138,7 +209,7 @@ static void take_notification(struct mcp__request *rq)
     if (peg__str_is(rq->method, "notifications/initialized")) {
         rq->peer->is_initialized = rq->peer->version != NULL;
     } else if (peg__str_is(rq->method, "notifications/cancelled")) {
-        found = mcp__find_request(rq->peer, peg_json_get(rq->params, "requestId"));
+        found = find_canceled(rq);
         if (found)
             cancel_request(found, "the client canceled the request");
     }
@@ -149,7 +220,8 @@ static void take_notification(struct mcp__request *rq)
 static bool is_modern(const struct mcp__request *rq)
 {
     return peg_json_get(rq->meta, MCP_META "protocolVersion") ||
-           peg_json_get(rq->meta, MCP_META "clientCapabilities");
+           peg_json_get(rq->meta, MCP_META "clientCapabilities") ||
+           mcp__has_modern_header(rq->peer);
 }
 
 static bool read_log_level(struct mcp__request *rq)
@@ -159,29 +231,12 @@ static bool read_log_level(struct mcp__request *rq)
     rq->log_level = MCP_N_LEVELS;
     if (!level)
         return true;
-    rq->log_level = mcp__level_of(peg_json_str(level));
+    rq->log_level = mcp_level_of(peg_json_str(level));
     rq->wants_log = true;
     if (rq->log_level < MCP_N_LEVELS)
         return true;
     mcp__send_errorf(rq, MCP_INVALID_PARAMS, "_meta: " MCP_META "logLevel is no log level");
     return false;
-}
-
-static void reject_version(struct mcp__request *rq, const peg_json *version)
-{
-    struct peg__buf data = PEG__BUF(PEG_LIMIT_MCP_RESULT_BYTES);
-    struct peg__out out = {.buf = &data};
-
-    peg__out_object(&out);
-    peg__out_key(&out, "supported");
-    peg__out_raw(&out, peg__str("[\"" MCP_VERSION_MODERN "\"]"));
-    peg__out_key(&out, "requested");
-    peg__out_value(&out, version);
-    peg__out_end_object(&out);
-    mcp__send_error(rq, MCP_UNSUPPORTED_VERSION,
-                    peg__str("the protocol version is not supported: use one of data.supported"),
-                    peg__buf_view(&data));
-    peg__buf_free(&data);
 }
 
 /* False: it was answered. */
@@ -191,13 +246,16 @@ static bool read_modern_meta(struct mcp__request *rq)
 
     rq->era = MCP_MODERN;
     rq->capabilities = peg_json_get(rq->meta, MCP_META "clientCapabilities");
+    rq->can = mcp__abilities_of(rq->capabilities);
     if (peg_json_kind_of(version) != PEG_JSON_STRING) {
         mcp__send_errorf(rq, MCP_INVALID_PARAMS,
                          "_meta must have " MCP_META "protocolVersion, a string");
         return false;
     }
+    if (!mcp__check_headers(rq))
+        return false;
     if (!peg__str_is(peg_json_str(version), MCP_VERSION_MODERN)) {
-        reject_version(rq, version);
+        mcp__reject_version(rq, peg_json_str(version));
         return false;
     }
     if (peg_json_kind_of(rq->capabilities) != PEG_JSON_OBJECT) {
@@ -215,9 +273,7 @@ static void read_legacy_state(struct mcp__request *rq)
     rq->era = MCP_LEGACY;
     rq->log_level = peer->log_level;
     rq->wants_log = peer->has_set_level;
-    if (peer->client)
-        rq->capabilities =
-            peg_json_get(peg_json_get(peg_json_root(peer->client), "params"), "capabilities");
+    rq->can = peer->abilities;
 }
 
 /* False: it was answered. */
@@ -231,6 +287,8 @@ static bool read_meta(struct mcp__request *rq, const struct method *method)
             return false;
     } else {
         read_legacy_state(rq);
+        if (!mcp__check_headers(rq))
+            return false;
     }
     token = peg_json_get(rq->meta, "progressToken");
     if (token && token->kind != PEG_JSON_INTEGER &&
@@ -255,12 +313,23 @@ static const struct method *find_method(peg_str name)
     return NULL;
 }
 
+static bool is_empty_list(const struct mcp__request *rq, const struct method *method)
+{
+    return rq->era == MCP_MODERN && (method->offer & (MCP_OFFERS_RESOURCES | MCP_OFFERS_PROMPTS)) &&
+           (rq->peer->server->config.source->offers & MCP_OFFERS_EMPTY_LISTS);
+}
+
 static bool is_offered(const struct mcp__request *rq, const struct method *method)
 {
     const struct mcp_config *config = &rq->peer->server->config;
 
-    return (method->eras & 1 << rq->era) && (!method->is_of_tasks || config->task_ms) &&
-           (!method->offer || (config->source->offers & method->offer));
+    if (rq->peer->is_stateless && (method->run == mcp__set_level || method->run == mcp__subscribe ||
+                                   method->run == mcp__unsubscribe))
+        return false;
+    return (method->eras & 1 << rq->era) &&
+           (!method->is_of_tasks || mcp__has_tasks(rq->peer->server)) &&
+           (!method->offer || (config->source->offers & method->offer) ||
+            is_empty_list(rq, method));
 }
 
 static void take_request(struct mcp__request *rq)
@@ -323,4 +392,16 @@ peg_status mcp_peer_receive(struct mcp_peer *peer, peg_str text, void *stream)
         take_message(&rq);
     mcp__request_free(&rq);
     return peer->status;
+}
+
+peg_status mcp_peer_receive_http(struct mcp_peer *peer, peg_str text, void *stream,
+                                 const struct mcp_http *http)
+{
+    peg_status status;
+
+    peer->http = http;
+    peer->is_stateless = !http->has_session;
+    status = mcp_peer_receive(peer, text, stream);
+    peer->http = NULL;
+    return status;
 }

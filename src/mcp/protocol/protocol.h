@@ -44,6 +44,7 @@ enum {
     MCP_INVALID_PARAMS = -32602,
     MCP_INTERNAL_ERROR = -32603,
     MCP_RESOURCE_NOT_FOUND = -32002, /* of a source; modern clients get MCP_INVALID_PARAMS */
+    MCP_HEADER_MISMATCH = -32020,
     MCP_MISSING_CAPABILITY = -32021,
     MCP_UNSUPPORTED_VERSION = -32022,
 };
@@ -73,6 +74,11 @@ enum {
     MCP_OFFERS_COMPLETION = 1 << 3,
     MCP_OFFERS_LOG = 1 << 4,     /* handlers may report log messages */
     MCP_OFFERS_UPDATES = 1 << 5, /* mcp_server_updated() is called for resources */
+    /* It keeps tasks itself: it makes them with mcp_call_tell_task(), and gets calls about them.
+     * Without this the server keeps them, if it has task_ms. */
+    MCP_OFFERS_TASKS = 1 << 6,
+    /* Modern clients may list resources and prompts, and find none. */
+    MCP_OFFERS_EMPTY_LISTS = 1 << 7,
 };
 
 struct mcp_source_ops {
@@ -107,11 +113,18 @@ struct mcp_tool {
     bool is_read_only;
     bool is_idempotent;
     bool is_destructive;
+    bool is_additive; /* known not to be destructive */
     const char *version;
     const char *const *tags; /* NULL-terminated, or NULL */
     const peg_json *examples;
+    const char *artifact_kind; /* of its texts; "" or NULL: none is named */
+    int64_t answer_ms;         /* what a call has for answers of a person; 0: not told */
 };
 
+/* As lists show it to clients of that era. */
+void mcp_put_tool(struct peg__out *out, const struct mcp_tool *tool, enum mcp_era era);
+/* Of the peer that asks: see mcp_peer_set_scope(). */
+void *mcp_page_scope(const struct mcp_page *page);
 /* False: the page is full, and this one belongs to the next. */
 bool mcp_page_add_tool(struct mcp_page *page, const struct mcp_tool *tool);
 /* A definition of a resource, template or prompt as JSON. */
@@ -121,24 +134,43 @@ void mcp_page_more(struct mcp_page *page, peg_str position);
 
 /* ---- calls: what the source sees ------------------------------------------------------------- */
 
-enum mcp_call_kind { MCP_CALL_TOOL, MCP_READ_RESOURCE, MCP_GET_PROMPT, MCP_COMPLETE };
+enum mcp_call_kind {
+    MCP_CALL_TOOL,
+    MCP_READ_RESOURCE,
+    MCP_GET_PROMPT,
+    MCP_COMPLETE,
+    /* Of a task that the source keeps. An empty result is the answer to the latter two. */
+    MCP_GET_TASK,
+    MCP_UPDATE_TASK,
+    MCP_CANCEL_TASK,
+};
 
 /* Borrowed from the call, until it has ended. */
 struct mcp_request {
     enum mcp_call_kind kind;
     enum mcp_era era;
-    peg_str name;           /* of the tool or prompt, or the URI */
+    peg_str name;           /* of the tool or prompt, the URI, or the task's id */
     const peg_json *args;   /* `arguments`, an object or NULL */
     const peg_json *params; /* all of them */
     const char *principal;
+    void *scope; /* of its peer; for ops->begin only */
     peg_str idempotency_key;
     peg_str traceparent;
     peg_str tracestate;
     peg_str baggage;
     bool wants_output; /* progress or log */
+    bool can_be_asked; /* the client declares something that it can be asked for */
+    bool takes_task;   /* the call of a tool may become a task */
+    /* The retry of a request that ended with mcp_call_ask_apart(): its token; "": it is none. */
+    peg_str resumed;
+    /* The answers to that, or to what a task asks, by key, as the client sent them; or NULL. */
+    const peg_json *responses;
 };
 
 const struct mcp_request *mcp_call_request(const struct mcp_call *call);
+/* Within ops->begin: do the headers of an HTTP request repeat the arguments that this schema of the
+ * tool wants repeated (`x-mcp-header`)? False: they do not, and the call has ended. */
+bool mcp_call_check_params(struct mcp_call *call, const peg_json *input_schema);
 /* For the source's own use. */
 void mcp_call_set_user(struct mcp_call *call, void *user);
 void *mcp_call_user(const struct mcp_call *call);
@@ -151,9 +183,22 @@ void mcp_call_log(struct mcp_call *call, enum mcp_level level, peg_str logger, p
 /* Output of a handler while it works: a log message of level info, and progress by one. */
 void mcp_call_output(struct mcp_call *call, peg_str stream, peg_str text);
 /* Asks the client: {KEY: {"method": ..., "params": ...}, ...} of elicitation/create,
- * sampling/createMessage and roots/list. ops->answer follows, unless the call is canceled. Keys are
- * never used twice within a call. */
+ * sampling/createMessage and roots/list; "optional": true leaves one out that the client cannot be
+ * asked. ops->answer follows, perhaps at once, unless the call is canceled. Keys are never used
+ * twice within a call. */
 void mcp_call_ask(struct mcp_call *call, const peg_json *requests);
+
+/* The same for calls that outlive their requests and are known by a token of at most
+ * MCP_TOKEN_BYTES, of modern clients: the request ends, and so does this call, without
+ * mcp_call_end(). A retry, at any server that has the same secret, is a call of its own, `resumed`.
+ * False: the client cannot be asked, or need not be, and ops->cancel or ops->answer was called. */
+enum { MCP_TOKEN_BYTES = 80 };
+bool mcp_call_ask_apart(struct mcp_call *call, const peg_json *requests, peg_str token);
+
+/* Of these requests, those that this client is to be asked: not optional ones that it cannot be.
+ * PEG_EINVAL: it did not declare all that the others need; PEG_ENOMEM. */
+peg_status mcp_call_select(const struct mcp_call *call, const peg_json *requests,
+                           peg_json_doc **ret_asked);
 
 /* How a call ended. Buffers are the source's to fill and are taken over; zero is an empty result.
  */
@@ -176,6 +221,30 @@ void mcp_result_fail_tool(struct mcp_result *result, const char *name, peg_str s
 /* Ends the call, which is gone. What the buffers lost for want of memory becomes an error. */
 void mcp_call_end(struct mcp_call *call, struct mcp_result *result);
 
+/* ---- tasks that the source keeps ------------------------------------------------------------- */
+
+enum mcp_task_status {
+    MCP_TASK_WORKING,
+    MCP_TASK_ASKS, /* input_required */
+    MCP_TASK_COMPLETED,
+    MCP_TASK_FAILED, /* with a JSON-RPC error */
+    MCP_TASK_CANCELED,
+};
+
+struct mcp_task {
+    peg_str id;
+    enum mcp_task_status status;
+    peg_str message;    /* about it; "": none */
+    int64_t created_ms; /* since 1970 */
+    int64_t updated_ms;
+    int64_t ttl_ms;         /* since it was created */
+    const peg_json *asked;  /* MCP_TASK_ASKS: the open requests by key */
+    struct mcp_result *end; /* MCP_TASK_COMPLETED, MCP_TASK_FAILED: is taken over */
+};
+
+/* Ends the call of a tool, which goes on as this task, or MCP_GET_TASK with what the task is. */
+void mcp_call_tell_task(struct mcp_call *call, const struct mcp_task *task);
+
 /* ---- content: items of "content":[...], written by the source -------------------------------- */
 
 void mcp_put_text(struct peg__out *out, peg_str utf8);
@@ -196,11 +265,14 @@ struct mcp_config {
     const char *instructions; /* NULL: none */
     const char *website;      /* NULL: none */
     struct mcp_source *source;
-    unsigned page_items; /* of a list */
-    int64_t ttl_ms;      /* how long a client may keep lists */
-    bool is_private;     /* lists differ between principals */
-    int64_t wait_ms;     /* how long a call waits for input */
-    int64_t task_ms;     /* a call that takes longer becomes a task; 0: never */
+    unsigned page_items;         /* of a list */
+    int64_t ttl_ms;              /* how long a client may keep lists */
+    bool is_private;             /* lists differ between principals */
+    int64_t wait_ms;             /* how long a call waits for input */
+    int64_t task_ms;             /* a call that takes longer becomes a task; 0: never */
+    size_t max_calls;            /* at once; 0: PEG_LIMIT_MCP_CALLS */
+    const unsigned char *secret; /* 32 bytes, which seal requestState; NULL: random ones */
+    const char *ask_prefix;      /* of the ids of requests to legacy clients; NULL: none */
 };
 
 /* PEG_EIO: no randomness; PEG_ENOMEM. */
@@ -209,6 +281,8 @@ peg_status mcp_server_new(const struct mcp_config *config, struct mcp_server **r
 struct mcp_server *mcp_server_free(struct mcp_server *server);
 /* Time passes, by a clock that does not step and by that on the wall: what is due happens. */
 void mcp_server_advance(struct mcp_server *server, int64_t now_ms, int64_t wall_ms);
+/* It is that time now; what is due happens later. For what comes between two of the former. */
+void mcp_server_set_time(struct mcp_server *server, int64_t now_ms, int64_t wall_ms);
 /* When to call it next, or INT64_MAX. */
 int64_t mcp_server_due_ms(const struct mcp_server *server);
 /* A list of the source has changed. Clients that asked are notified, at most once a second. */
@@ -230,6 +304,7 @@ struct mcp_sent {
     bool is_end;      /* the answer: nothing follows on this stream */
     int http_status;  /* of an answer, where nothing was sent before it */
     bool may_be_lost; /* progress or a log message */
+    bool is_question; /* a request to a legacy client, whose answer the call waits for */
 };
 
 struct mcp_peer_ops {
@@ -239,12 +314,56 @@ struct mcp_peer_ops {
 /* principal is copied. PEG_ENOMEM. */
 peg_status mcp_peer_new(struct mcp_server *server, const struct mcp_peer_ops *ops, void *user,
                         const char *principal, struct mcp_peer **ret_peer);
+/* What the client sees of the source, which reads it in ops->list and ops->begin. The caller's. */
+void mcp_peer_set_scope(struct mcp_peer *peer, void *scope);
+/* Peers of one principal and session are one client, whose requests come on several connections: it
+ * cancels with one what it has asked with another. PEG_ENOMEM. */
+peg_status mcp_peer_set_session(struct mcp_peer *peer, peg_str session);
+/* What a session of a legacy client keeps between its requests. */
+struct mcp_client {
+    unsigned abilities; /* what it can be asked for: mcp_peer_abilities() of its initialize */
+    int log_level;      /* an enum mcp_level; MCP_N_LEVELS: it has set none */
+};
+/* Requests that the peer receives belong to such a session. */
+void mcp_peer_set_client(struct mcp_peer *peer, const struct mcp_client *client);
+/* Of a legacy client that has initialized; 0: it cannot be asked, and needs no session. */
+unsigned mcp_peer_abilities(const struct mcp_peer *peer);
+/* Its session is over: what it was asked has no answer, and it is not asked again. */
+void mcp_peer_refuse(struct mcp_peer *peer, const char *reason);
+/* MCP_N_LEVELS if there is none of this name. */
+int mcp_level_of(peg_str name);
+/* It is notified of changes, as a legacy client that has initialized. */
+void mcp_peer_notify(struct mcp_peer *peer);
+/* The version that a legacy client has initialized with; NULL: it has not. */
+const char *mcp_peer_version(const struct mcp_peer *peer);
 /* The client is gone: its calls are canceled, those that wait for a retry are not. */
 struct mcp_peer *mcp_peer_free(struct mcp_peer *peer);
 /* A message. `stream` is the transport's and comes back with what belongs to it. PEG_ENOMEM: no
  * answer could be made, and the peer should be dropped. */
 peg_status mcp_peer_receive(struct mcp_peer *peer, peg_str text, void *stream);
-/* The stream was closed by the client: a modern request is canceled. */
+/* A header Mcp-Param-{name}. */
+struct mcp_param {
+    peg_str name;
+    peg_str value;
+};
+/* The same with what came beside the message in an HTTP request; borrowed until it returns, and ""
+ * where it was missing. A peer that lives for one request keeps no state for legacy clients: the
+ * transport makes a session for those that can be asked, and gives what it keeps back with
+ * mcp_peer_set_client(). */
+struct mcp_http {
+    bool has_session; /* the peer outlives the request, or mcp_peer_set_client() was called */
+    peg_str version;  /* MCP-Protocol-Version */
+    peg_str method;   /* Mcp-Method */
+    peg_str name;     /* Mcp-Name */
+    const struct mcp_param *params;
+    size_t n_params;
+};
+peg_status mcp_peer_receive_http(struct mcp_peer *peer, peg_str text, void *stream,
+                                 const struct mcp_http *http);
+/* Does a request of this stream wait for its answer? */
+bool mcp_peer_awaits(const struct mcp_peer *peer, const void *stream);
+/* The stream was closed by the client: a modern request is canceled; a legacy one goes on, and asks
+ * nothing more. */
 void mcp_peer_close_stream(struct mcp_peer *peer, void *stream);
 /* Ends subscriptions in good order, before the transport closes. */
 void mcp_peer_finish(struct mcp_peer *peer);

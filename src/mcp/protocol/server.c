@@ -2,7 +2,7 @@
 
 /* What the peers of a loop share, and what happens with time. */
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
@@ -48,6 +48,7 @@ static bool copy_config(struct mcp_server *server, const struct mcp_config *conf
     server->config.title = copy_text(server, config->title, &is_out);
     server->config.instructions = copy_text(server, config->instructions, &is_out);
     server->config.website = copy_text(server, config->website, &is_out);
+    server->config.ask_prefix = copy_text(server, config->ask_prefix, &is_out);
     return !is_out && write_info(server);
 }
 
@@ -61,7 +62,9 @@ peg_status mcp_server_new(const struct mcp_config *config, struct mcp_server **r
         mcp_server_free(server);
         return PEG_ENOMEM;
     }
-    if (!peg__random(server->secret, sizeof(server->secret))) {
+    if (config->secret) {
+        memcpy(server->secret, config->secret, sizeof(server->secret));
+    } else if (!peg__random(server->secret, sizeof(server->secret))) {
         mcp_server_free(server);
         return PEG_EIO;
     }
@@ -121,12 +124,17 @@ static struct mcp_call *find_due(struct mcp_server *server, bool (*is_due)(const
     return call;
 }
 
+void mcp_server_set_time(struct mcp_server *server, int64_t now_ms, int64_t wall_ms)
+{
+    server->now_ms = now_ms;
+    server->wall_ms = wall_ms;
+}
+
 void mcp_server_advance(struct mcp_server *server, int64_t now_ms, int64_t wall_ms)
 {
     struct mcp_call *call;
 
-    server->now_ms = now_ms;
-    server->wall_ms = wall_ms;
+    mcp_server_set_time(server, now_ms, wall_ms);
     while ((call = find_due(server, is_over)))
         mcp__expire_ask(call);
     while ((call = find_due(server, outlives_request)))

@@ -4,19 +4,20 @@
  * The tasks extension: a call of a tool that takes long is answered with a task, which the client
  * asks for until it has ended. Only for clients that declare the extension with the request. Its id
  * is the call's, 128 random bits, and only the principal that made it finds it.
+ *
+ * A source whose calls outlive this server keeps the tasks itself, and names them: then only what
+ * they look like is decided here.
  */
 
 #include <stdio.h>
 #include <time.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/protocol/internal.h"
 
 enum { POLL_MS = 1000 };
-
-enum status { WORKING, COMPLETED, FAILED, CANCELED };
 
 struct mcp__task {
     struct mcp__task *next;
@@ -27,8 +28,8 @@ struct mcp__task {
     int64_t created_wall_ms;
     int64_t updated_wall_ms;
     int64_t expires_ms;
-    enum status status;
-    struct peg__buf end; /* "result" or "error" as JSON */
+    enum mcp_task_status status; /* but for MCP_TASK_ASKS, which its call knows */
+    struct peg__buf end;         /* "result" or "error" as JSON */
 };
 
 static bool declares_tasks(const struct mcp__request *rq)
@@ -62,34 +63,52 @@ static void put_time(struct peg__out *out, const char *name, int64_t wall_ms)
     peg__out_cmember(out, name, text);
 }
 
-static const char *status_name(const struct mcp__task *task)
+static void put_task(struct peg__out *out, const struct mcp_task *task)
 {
-    static const char *const names[] = {"working", "completed", "failed", "cancelled"};
+    static const char *const names[] = {"working", "input_required", "completed", "failed",
+                                        "cancelled"};
 
-    return task->call && task->call->asked ? "input_required" : names[task->status];
-}
-
-static void put_task(struct peg__out *out, const struct mcp__task *task)
-{
-    peg__out_cmember(out, "taskId", task->id);
-    peg__out_cmember(out, "status", status_name(task));
-    put_time(out, "createdAt", task->created_wall_ms);
-    put_time(out, "lastUpdatedAt", task->updated_wall_ms);
+    peg__out_member(out, "taskId", task->id);
+    peg__out_cmember(out, "status", names[task->status]);
+    if (task->message.len)
+        peg__out_member(out, "statusMessage", task->message);
+    put_time(out, "createdAt", task->created_ms);
+    put_time(out, "lastUpdatedAt", task->updated_ms);
     peg__out_key(out, "ttlMs");
-    peg__out_integer(out, PEG_LIMIT_MCP_TASK_MS);
+    peg__out_integer(out, task->ttl_ms);
     peg__out_key(out, "pollIntervalMs");
     peg__out_integer(out, POLL_MS);
 }
 
+static void put_own_task(struct peg__out *out, const struct mcp__task *task)
+{
+    put_task(out, &(struct mcp_task){
+                      .id = peg__str(task->id),
+                      .status = task->call && task->call->asked ? MCP_TASK_ASKS : task->status,
+                      .created_ms = task->created_wall_ms,
+                      .updated_ms = task->updated_wall_ms,
+                      .ttl_ms = PEG_LIMIT_MCP_TASK_MS,
+                  });
+}
+
 /* ---- becoming one ---- */
+
+bool mcp__has_tasks(const struct mcp_server *server)
+{
+    return server->config.task_ms || (server->config.source->offers & MCP_OFFERS_TASKS);
+}
+
+bool mcp__takes_tasks(const struct mcp__request *rq)
+{
+    return mcp__has_tasks(rq->peer->server) && rq->era == MCP_MODERN && declares_tasks(rq);
+}
 
 bool mcp__may_become_task(const struct mcp_call *call)
 {
     const struct mcp__request *rq = &call->request;
 
-    return call->server->config.task_ms && !call->refuses_task && rq->peer &&
-           rq->era == MCP_MODERN && call->face.kind == MCP_CALL_TOOL && !call->asked &&
-           declares_tasks(rq);
+    return call->server->config.task_ms && rq->peer && !call->refuses_task &&
+           call->face.takes_task && !call->asked && declares_tasks(rq);
 }
 
 static struct mcp__task *make_task(struct mcp_call *call)
@@ -126,7 +145,7 @@ void mcp__become_task(struct mcp_call *call)
         call->refuses_task = true; /* the client waits, as it would without the extension */
         return;
     }
-    put_task(mcp__open_result(&call->request, "task"), call->task);
+    put_own_task(mcp__open_result(&call->request, "task"), call->task);
     mcp__send_result(&call->request, (peg_str){"", 0});
     mcp__detach_call(call);
 }
@@ -143,6 +162,10 @@ static void put_failure(struct peg__out *out, const struct mcp_result *result)
     peg__out_key(out, "code");
     peg__out_integer(out, result->code);
     peg__out_member(out, "message", peg__buf_view(&result->message));
+    if (result->data.len) {
+        peg__out_key(out, "data");
+        peg__out_raw(out, peg__buf_view(&result->data));
+    }
     peg__out_end_object(out);
 }
 
@@ -168,18 +191,89 @@ void mcp__end_task(struct mcp_call *call, struct mcp_result *result)
 
     mcp__touch_task(call);
     task->call = NULL;
-    task->status = call->is_canceled ? CANCELED : result->code ? FAILED : COMPLETED;
-    if (task->status == COMPLETED)
+    task->status = call->is_canceled ? MCP_TASK_CANCELED
+                   : result->code    ? MCP_TASK_FAILED
+                                     : MCP_TASK_COMPLETED;
+    if (task->status == MCP_TASK_COMPLETED)
         put_completion(&out, result);
-    else if (task->status == FAILED)
+    else if (task->status == MCP_TASK_FAILED)
         put_failure(&out, result);
     if (!task->end.status)
         return;
-    task->status = FAILED;
+    task->status = MCP_TASK_FAILED;
     peg__buf_free(&task->end);
 }
 
+/* ---- tasks of the source ---- */
+
+static void put_details(struct peg__out *out, const struct mcp_task *task)
+{
+    if (task->status == MCP_TASK_ASKS) {
+        peg__out_key(out, "inputRequests");
+        peg__out_value(out, task->asked);
+    } else if (task->status == MCP_TASK_COMPLETED) {
+        put_completion(out, task->end);
+    } else if (task->status == MCP_TASK_FAILED) {
+        put_failure(out, task->end);
+    }
+}
+
+void mcp_call_tell_task(struct mcp_call *call, const struct mcp_task *task)
+{
+    struct mcp__request *rq = &call->request;
+    const bool is_new = call->face.kind == MCP_CALL_TOOL;
+    struct mcp_task told = *task;
+
+    if (task->end) {
+        mcp__replace_broken(MCP_CALL_TOOL, task->end);
+        told.status = task->end->code ? MCP_TASK_FAILED : MCP_TASK_COMPLETED;
+    }
+    if (rq->peer) {
+        struct peg__out *out = mcp__open_result(rq, is_new ? "task" : "complete");
+
+        put_task(out, &told);
+        if (!is_new)
+            put_details(out, &told);
+        mcp__send_result(rq, (peg_str){"", 0});
+    }
+    if (task->end)
+        mcp_result_free(task->end);
+    mcp__drop_call(call);
+}
+
 /* ---- methods ---- */
+
+/* False: it was answered. */
+static bool check_declared(struct mcp__request *rq)
+{
+    if (declares_tasks(rq))
+        return true;
+    mcp__send_error(rq, MCP_MISSING_CAPABILITY,
+                    peg__str("the request needs the tasks extension, which the client did not "
+                             "declare"),
+                    peg__str("{\"requiredCapabilities\":{\"extensions\":{\"" MCP_TASKS "\":{}}}}"));
+    return false;
+}
+
+/* False: it was answered. */
+static bool check_answers(struct mcp__request *rq)
+{
+    if (peg_json_kind_of(peg_json_get(rq->params, "inputResponses")) == PEG_JSON_OBJECT)
+        return true;
+    mcp__send_errorf(rq, MCP_INVALID_PARAMS, "inputResponses must be an object");
+    return false;
+}
+
+/* A request about a task that the source keeps. */
+static bool is_for_source(const struct mcp__request *rq)
+{
+    return rq->peer->server->config.source->offers & MCP_OFFERS_TASKS;
+}
+
+static void ask_source(struct mcp__request *rq, enum mcp_call_kind kind)
+{
+    mcp__begin_call(rq, kind, peg_json_str(peg_json_get(rq->params, "taskId")));
+}
 
 /* NULL: it was answered. */
 static struct mcp__task *find_task(struct mcp__request *rq)
@@ -187,14 +281,6 @@ static struct mcp__task *find_task(struct mcp__request *rq)
     const peg_str id = peg_json_str(peg_json_get(rq->params, "taskId"));
     struct mcp__task *task = rq->peer->server->tasks;
 
-    if (!declares_tasks(rq)) {
-        mcp__send_error(
-            rq, MCP_MISSING_CAPABILITY,
-            peg__str("the request needs the tasks extension, which the client did not "
-                     "declare"),
-            peg__str("{\"requiredCapabilities\":{\"extensions\":{\"" MCP_TASKS "\":{}}}}"));
-        return NULL;
-    }
     while (task && !(peg__str_is(id, task->id) && !strcmp(task->principal, rq->peer->principal)))
         task = task->next;
     if (!task)
@@ -208,7 +294,7 @@ static void put_end_of_memory(struct peg__out *out)
     peg__out_raw(out, peg__str("{\"code\":-32603,\"message\":\"the server was out of memory\"}"));
 }
 
-void mcp__get_task(struct mcp__request *rq)
+static void tell_own_task(struct mcp__request *rq)
 {
     const struct mcp__task *task = find_task(rq);
     struct peg__out *out;
@@ -216,7 +302,7 @@ void mcp__get_task(struct mcp__request *rq)
     if (!task)
         return;
     out = mcp__open_result(rq, "complete");
-    put_task(out, task);
+    put_own_task(out, task);
     if (task->call && task->call->asked) {
         peg__out_key(out, "inputRequests");
         peg__out_object(out);
@@ -225,30 +311,25 @@ void mcp__get_task(struct mcp__request *rq)
     }
     if (task->end.len)
         peg__out_raw(out, peg__buf_view(&task->end));
-    else if (task->status == FAILED)
+    else if (task->status == MCP_TASK_FAILED)
         put_end_of_memory(out);
     mcp__send_result(rq, (peg_str){"", 0});
 }
 
-void mcp__update_task(struct mcp__request *rq)
+static void update_own_task(struct mcp__request *rq)
 {
-    const peg_json *answers = peg_json_get(rq->params, "inputResponses");
     struct mcp__task *task = find_task(rq);
 
     if (!task)
         return;
-    if (peg_json_kind_of(answers) != PEG_JSON_OBJECT) {
-        mcp__send_errorf(rq, MCP_INVALID_PARAMS, "inputResponses must be an object");
-        return;
-    }
     mcp__send_empty(rq);
     if (task->call) {
         mcp__touch_task(task->call);
-        mcp__give_answers(task->call, answers);
+        mcp__give_answers(task->call, peg_json_get(rq->params, "inputResponses"));
     }
 }
 
-void mcp__cancel_task(struct mcp__request *rq)
+static void cancel_own_task(struct mcp__request *rq)
 {
     struct mcp__task *task = find_task(rq);
 
@@ -257,6 +338,36 @@ void mcp__cancel_task(struct mcp__request *rq)
     mcp__send_empty(rq);
     if (task->call)
         mcp__cancel_call(task->call, "the client canceled the task");
+}
+
+void mcp__get_task(struct mcp__request *rq)
+{
+    if (!check_declared(rq))
+        return;
+    if (is_for_source(rq))
+        ask_source(rq, MCP_GET_TASK);
+    else
+        tell_own_task(rq);
+}
+
+void mcp__update_task(struct mcp__request *rq)
+{
+    if (!check_declared(rq) || !check_answers(rq))
+        return;
+    if (is_for_source(rq))
+        ask_source(rq, MCP_UPDATE_TASK);
+    else
+        update_own_task(rq);
+}
+
+void mcp__cancel_task(struct mcp__request *rq)
+{
+    if (!check_declared(rq))
+        return;
+    if (is_for_source(rq))
+        ask_source(rq, MCP_CANCEL_TASK);
+    else
+        cancel_own_task(rq);
 }
 
 /* ---- time ---- */

@@ -6,16 +6,19 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "mcp/source/internal.h"
+#include "pegboard/artifact.h"
 
 /* ---- lists ---- */
 
 static bool add_tool(struct mcp_page *page, const peg_tool *tool)
 {
+    const peg_artifact_kind *kind = peg_tool_artifact_kind(tool);
+
     return mcp_page_add_tool(
         page, &(struct mcp_tool){.name = peg__str(peg_tool_name(tool)),
                                  .title = peg_json_str(peg_json_get(peg_tool_meta(tool), "title")),
@@ -25,9 +28,11 @@ static bool add_tool(struct mcp_page *page, const peg_tool *tool)
                                  .is_read_only = peg_tool_is_read_only(tool),
                                  .is_idempotent = peg_tool_is_idempotent(tool),
                                  .is_destructive = peg_tool_is_destructive(tool),
+                                 .is_additive = peg_tool_is_additive(tool),
                                  .version = peg_tool_version(tool),
                                  .tags = peg_tool_tags(tool),
-                                 .examples = peg_tool_examples(tool)});
+                                 .examples = peg_tool_examples(tool),
+                                 .artifact_kind = kind ? kind->name : NULL});
 }
 
 /* A position is "INDEX NAME": of the tool that the page before ended with. Where the registry has
@@ -200,6 +205,21 @@ static bool find_item(struct mcp_host *host, struct mcp_call *call, struct mcp__
     return false;
 }
 
+/* Of arguments that a tool wants repeated in headers. False: the call has ended. */
+static bool check_params(struct mcp_host *host, struct mcp_call *call)
+{
+    const struct mcp_request *request = mcp_call_request(call);
+    peg_tool *tool;
+    bool is_good;
+
+    if (request->kind != MCP_CALL_TOOL || request->era != MCP_MODERN)
+        return true;
+    tool = peg_registry_get(host->registry, request->name);
+    is_good = !tool || mcp_call_check_params(call, peg_tool_input_schema(tool));
+    peg_tool_unref(tool);
+    return is_good;
+}
+
 /* Takes the item over. */
 static peg_status make_job(struct mcp_host *host, struct mcp_call *call, struct mcp__item *item,
                            struct mcp__job **ret_job)
@@ -229,7 +249,7 @@ static void begin_call(struct mcp_source *source, struct mcp_call *call)
     struct mcp__item *item;
     struct mcp__job *job = NULL;
 
-    if (!find_item(host, call, &item))
+    if (!find_item(host, call, &item) || !check_params(host, call))
         return;
     if (make_job(host, call, item, &job)) {
         fail_to_begin(call, "the server is out of memory: try again later");

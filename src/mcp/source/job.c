@@ -3,7 +3,7 @@
 /* One call: its context, and what its handler reports. */
 
 #include "base/error.h"
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/source/internal.h"

@@ -4,10 +4,15 @@
 
 #include <math.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/text/str.h"
 #include "mcp/source/internal.h"
 #include "pegboard/mcp.h"
+
+bool mcp_is_served(const peg_call *call)
+{
+    return mcp__job_of(peg_call_ctx(call));
+}
 
 peg_status peg_mcp_progress(peg_call *call, double progress, double total, const char *message)
 {

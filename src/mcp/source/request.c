@@ -5,7 +5,7 @@
 
 #include <stdarg.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
@@ -63,15 +63,26 @@ static peg_status end_reply(peg_mcp_request *request)
     return request->out.buf->status;
 }
 
-static void put_message(peg_mcp_request *request, const char *role, peg_str text)
+/* A message of a prompt; its content follows. */
+static struct peg__out *open_message(peg_mcp_request *request, const char *role)
 {
     struct peg__out *out = &request->out;
 
     peg__out_object(out);
     peg__out_cmember(out, "role", role);
     peg__out_key(out, "content");
-    mcp_put_text(out, text);
-    peg__out_end_object(out);
+    return out;
+}
+
+static peg_status end_message(peg_mcp_request *request)
+{
+    peg__out_end_object(&request->out);
+    return end_reply(request);
+}
+
+static bool is_role(const char *role)
+{
+    return !strcmp(role, "user") || !strcmp(role, "assistant");
 }
 
 peg_status peg_mcp_reply_text(peg_mcp_request *request, peg_str utf8)
@@ -86,8 +97,8 @@ peg_status peg_mcp_reply_text(peg_mcp_request *request, peg_str utf8)
                          peg__strn(utf8.ptr ? utf8.ptr : "", utf8.len), (peg_str){"", 0});
         break;
     case MCP_GET_PROMPT:
-        put_message(request, "user", utf8);
-        break;
+        mcp_put_text(open_message(request, "user"), utf8);
+        return end_message(request);
     default:
         if (request->n < PEG_LIMIT_MCP_COMPLETIONS)
             peg__out_string(&request->out, utf8);
@@ -95,23 +106,31 @@ peg_status peg_mcp_reply_text(peg_mcp_request *request, peg_str utf8)
     return end_reply(request);
 }
 
-peg_status peg_mcp_reply_bytes(peg_mcp_request *request, peg_str bytes)
+/* Nothing, and the failure sticks to what is answered, if there is no memory. */
+static struct peg__buf encode(peg_mcp_request *request, peg_str bytes)
 {
     struct peg__buf base64 = PEG__BUF(PEG_LIMIT_MCP_RESULT_BYTES);
-    const struct mcp__job *job = request->job;
-    char *at;
+    char *at = peg__buf_reserve(&base64, peg__base64_len(bytes.len));
 
-    if (job->kind != MCP_READ_RESOURCE)
-        return PEG_ESTATE;
-    at = peg__buf_reserve(&base64, peg__base64_len(bytes.len));
     if (at) {
         peg__base64_encode(bytes, at);
         base64.len = peg__base64_len(bytes.len);
-        mcp_put_contents(&request->out, peg__str(job->name), job->item->mime_type,
-                         (peg_str){NULL, 0}, peg__buf_view(&base64));
     } else {
         request->out.buf->status = base64.status;
     }
+    return base64;
+}
+
+peg_status peg_mcp_reply_bytes(peg_mcp_request *request, peg_str bytes)
+{
+    const struct mcp__job *job = request->job;
+    struct peg__buf base64;
+
+    if (job->kind != MCP_READ_RESOURCE)
+        return PEG_ESTATE;
+    base64 = encode(request, bytes);
+    mcp_put_contents(&request->out, peg__str(job->name), job->item->mime_type, (peg_str){NULL, 0},
+                     peg__buf_view(&base64));
     peg__buf_free(&base64);
     return end_reply(request);
 }
@@ -120,10 +139,58 @@ peg_status peg_mcp_reply_message(peg_mcp_request *request, const char *role, peg
 {
     if (request->job->kind != MCP_GET_PROMPT)
         return PEG_ESTATE;
-    if ((strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0) || !peg__utf8_is_valid(utf8))
+    if (!is_role(role) || !peg__utf8_is_valid(utf8))
         return PEG_EINVAL;
-    put_message(request, role, utf8);
-    return end_reply(request);
+    mcp_put_text(open_message(request, role), utf8);
+    return end_message(request);
+}
+
+/* "image" or "audio"; NULL: it is neither. */
+static const char *media_type_of(const char *mime_type)
+{
+    static const char *const types[] = {"image", "audio"};
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (!strncmp(mime_type, types[i], 5) && mime_type[5] == '/')
+            return types[i];
+    }
+    return NULL;
+}
+
+peg_status peg_mcp_reply_media(peg_mcp_request *request, const char *role, const char *mime_type,
+                               peg_str bytes)
+{
+    const char *type = media_type_of(mime_type);
+    struct peg__buf base64;
+
+    if (request->job->kind != MCP_GET_PROMPT)
+        return PEG_ESTATE;
+    if (!is_role(role) || !type || !peg__utf8_is_valid(peg__str(mime_type)))
+        return PEG_EINVAL;
+    base64 = encode(request, bytes);
+    mcp_put_media(open_message(request, role), type, peg__buf_view(&base64), mime_type);
+    peg__buf_free(&base64);
+    return end_message(request);
+}
+
+peg_status peg_mcp_reply_resource(peg_mcp_request *request, const char *role, const char *uri,
+                                  const char *mime_type, peg_str utf8)
+{
+    struct peg__out *out;
+
+    if (request->job->kind != MCP_GET_PROMPT)
+        return PEG_ESTATE;
+    if (!is_role(role) || !peg__utf8_is_valid(peg__str(uri)) || !peg__utf8_is_valid(utf8) ||
+        (mime_type && !peg__utf8_is_valid(peg__str(mime_type))))
+        return PEG_EINVAL;
+    out = open_message(request, role);
+    peg__out_object(out);
+    peg__out_cmember(out, "type", "resource");
+    peg__out_key(out, "resource");
+    mcp_put_contents(out, peg__str(uri), mime_type, peg__strn(utf8.ptr ? utf8.ptr : "", utf8.len),
+                     (peg_str){"", 0});
+    peg__out_end_object(out);
+    return end_message(request);
 }
 
 void peg_mcp_fail(peg_mcp_request *request, bool is_missing, const char *fmt, ...)

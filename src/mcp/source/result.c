@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/base64.h"
 #include "base/text/str.h"
@@ -53,10 +53,14 @@ static peg_status put_one_media(struct peg__out *out, const peg_media *media, pe
     PEG_CLEANUP(peg__freep) char *base64 = NULL;
     const peg_media_kind kind = peg_media_kind_of(media);
     const char *mime_type = peg_media_mime_type(media);
+    /* Text that a tool returned beside it. */
+    const peg_media_note *note = peg_media_note_named(media, "text:description");
     char uri[320];
     size_t len = 0;
     peg_status status;
 
+    if (note && !note->is_derived)
+        mcp_put_text(out, peg__str(note->text));
     if (!peg_media_has_bytes(media)) {
         mcp_put_link(out, peg_media_uri(media)[0] ? peg_media_uri(media) : peg_media_file_id(media),
                      peg_media_filename(media), mime_type);

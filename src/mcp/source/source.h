@@ -40,6 +40,8 @@ peg_status mcp_host_add_prompt(struct mcp_host *host, const peg_mcp_prompt_def *
 /* MCP_RESOURCES removes templates too. */
 void mcp_host_remove(struct mcp_host *host, enum mcp_list_kind kind, peg_str key);
 peg_status mcp_host_updated(struct mcp_host *host, peg_str uri);
+/* Did the call come by such a source, so that peg_mcp_progress() reaches somebody? */
+bool mcp_is_served(const peg_call *call);
 /* The loop: takes what handlers have reported. */
 void mcp_host_pump(struct mcp_host *host);
 

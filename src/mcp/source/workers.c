@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "mcp/source/internal.h"
 

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "mcp/http/http.h"
 #include "mcp/source/source.h"
 #include "pegboard/mcp.h"
 
@@ -17,7 +18,8 @@ struct peg_mcp_server {
     struct mcp_server *protocol;
     int wake_fd; /* an eventfd: handlers have reported, or it is to stop */
     atomic_uint n_stops;
-    atomic_bool is_serving;
+    atomic_int n_served; /* requests of HTTP; -1: it serves a client on two descriptors */
+    struct mcp_web *web;
     int64_t drain_ms;
 };
 

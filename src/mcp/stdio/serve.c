@@ -4,7 +4,8 @@
  * The loop of a server on two descriptors: lines in, lines out, and handlers that report.
  *
  *   SERVING  -- end of input, or stop --> DRAINING: requests get their answers, for a while
- *   DRAINING -- none left, time over, or stop --> ENDING: calls are canceled, output is written
+ *   DRAINING -- none left, time over, or another stop --> ENDING: calls are canceled, output is
+ *               written
  *
  * A client that does not read is not read from either, so what waits for it stays bounded; progress
  * and log messages are dropped meanwhile.
@@ -22,7 +23,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "mcp/stdio/internal.h"
@@ -39,6 +40,7 @@ struct serving {
     enum output output_kind;
     enum phase phase;
     int64_t until_ms;    /* of the phase */
+    unsigned n_stops;    /* that made it drain: 0 at the end of input */
     struct peg__buf in;  /* the line that is being read */
     size_t n_scanned;    /* of it, without an end of line */
     bool is_skipping;    /* the rest of a line that was too long */
@@ -161,6 +163,7 @@ static void start_draining(struct serving *s)
     if (s->phase != SERVING)
         return;
     s->phase = DRAINING;
+    s->n_stops = atomic_load(&s->server->n_stops) > 0;
     s->until_ms = now_ms() + s->server->drain_ms;
     mcp_peer_finish(s->peer);
 }
@@ -205,7 +208,7 @@ static bool proceed(struct serving *s)
     if (n_stops || s->is_broken || s->is_out_of_memory)
         start_draining(s);
     if (s->phase == DRAINING && (!mcp_peer_n_requests(s->peer) || now_ms() >= s->until_ms ||
-                                 n_stops > 1 || s->is_broken || s->is_out_of_memory))
+                                 n_stops > s->n_stops || s->is_broken || s->is_out_of_memory))
         start_ending(s);
     return s->phase == ENDING && !mcp_server_n_calls(s->server->protocol) &&
            (!n_waiting(s) || s->is_broken || now_ms() >= s->until_ms);
@@ -314,16 +317,16 @@ peg_status peg_mcp_server_serve(peg_mcp_server *server, int in_fd, int out_fd, p
                         .output_kind = kind_of(out_fd),
                         .in = PEG__BUF(PEG_LIMIT_MCP_MESSAGE_BYTES + 2 * READ_BYTES),
                         .out = PEG__BUF(PEG_LIMIT_TEXT_BYTES)};
-    bool was_serving = false;
+    int n_served = 0;
     sigset_t before;
     peg_status status;
 
-    if (!atomic_compare_exchange_strong(&server->is_serving, &was_serving, true))
+    if (!atomic_compare_exchange_strong(&server->n_served, &n_served, -1))
         return peg__fail(reterr, PEG_ESTATE, "E_MCP",
                          "the server serves a client already: make another one");
     block_sigpipe(&before);
     status = serve_client(&s, reterr);
     restore_sigpipe(&before);
-    atomic_store(&server->is_serving, false);
+    atomic_store(&server->n_served, 0);
     return status;
 }

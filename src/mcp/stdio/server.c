@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/limits_mcp.h"
+#include "base/limits/mcp.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "base/text/str.h"
@@ -67,18 +67,29 @@ static peg_status check_numbers(const peg_mcp_options *options, peg_error *reter
 /* ---- waking ---- */
 
 /* Async-signal-safe. A full eventfd wakes as well. */
-static void wake(void *user)
+static void wake_pipes(const peg_mcp_server *server)
 {
-    const peg_mcp_server *server = user;
     const uint64_t one = 1;
 
     (void)!write(server->wake_fd, &one, sizeof(one));
 }
 
+/* Handlers have reported. */
+static void wake(void *user)
+{
+    const peg_mcp_server *server = user;
+
+    if (atomic_load(&server->n_served) < 0)
+        wake_pipes(server);
+    else
+        mcp_web_wake(server->web);
+}
+
+/* Requests of HTTP look for it now and then. */
 void peg_mcp_server_stop(peg_mcp_server *server)
 {
     atomic_fetch_add(&server->n_stops, 1);
-    wake(server);
+    wake_pipes(server);
 }
 
 /* ---- its life ---- */
@@ -118,6 +129,7 @@ static peg_status make_protocol(peg_mcp_server *server, const peg_mcp_options *o
     if (status)
         return peg__fail_nomem(reterr);
     mcp_host_set_server(server->host, server->protocol);
+    mcp_web_set_host(server->web, server->host, server->protocol);
     return PEG_OK;
 }
 
@@ -143,6 +155,8 @@ peg_status peg_mcp_server_new(peg_registry *registry, const peg_mcp_options *opt
     if (server->wake_fd < 0)
         status = peg__fail(reterr, PEG_EIO, "E_MCP",
                            "the system has no descriptor for the server: close some");
+    if (!status && mcp_web_new(server->drain_ms, &server->n_stops, &server->web))
+        status = peg__fail_nomem(reterr);
     if (!status)
         status = make_host(server, registry, options, reterr);
     if (!status)
@@ -159,12 +173,41 @@ peg_mcp_server *peg_mcp_server_free(peg_mcp_server *server)
 {
     if (!server)
         return NULL;
+    mcp_web_drain(server->web);
     mcp_host_free(server->host);
     mcp_server_free(server->protocol);
+    mcp_web_free(server->web); /* handlers that were abandoned have waked it until now */
     if (server->wake_fd >= 0)
         close(server->wake_fd);
     peg__free(server);
     return NULL;
+}
+
+/* ---- over HTTP ---- */
+
+/* False: it serves a client on two descriptors. */
+static bool count_request(peg_mcp_server *server)
+{
+    int n = atomic_load(&server->n_served);
+
+    while (n >= 0 && !atomic_compare_exchange_weak(&server->n_served, &n, n + 1))
+        ;
+    return n >= 0;
+}
+
+peg_status peg_mcp_server_http(peg_mcp_server *server, const peg_mcp_http *http, peg_error *reterr)
+{
+    peg_status status;
+
+    PEG__READ_OR_RETURN(http, PEG_MCP_HTTP_INIT, reterr);
+    if (!http)
+        return peg__fail(reterr, PEG_EINVAL, "E_MCP", "a request is needed");
+    if (!count_request(server))
+        return peg__fail(reterr, PEG_ESTATE, "E_MCP",
+                         "the server serves a client on descriptors: make another one");
+    status = mcp_web_serve(server->web, http, reterr);
+    atomic_fetch_sub(&server->n_served, 1);
+    return status;
 }
 
 /* ---- resources and prompts ---- */

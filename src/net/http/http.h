@@ -125,6 +125,10 @@ peg_str net_http_field(const struct net_http_request *request, const char *name)
 /* The value of "name=..." in the query, decoded into the request's arena. False: there is none, or
  * it is no UTF-8, or there was no memory. */
 bool net_http_query(struct net_http_request *request, const char *name, peg_str *ret_value);
+/* The next one of several; *rest, at first the query, is then what stands behind it. False: there
+ * is none, and *ret_value is as it was; or it cannot be decoded, and its `ptr` is NULL. */
+bool net_http_query_next(struct net_http_request *request, const char *name, peg_str *rest,
+                         peg_str *ret_value);
 
 /* Keeps the memory of the request also after its end. On its loop only. */
 struct net_http_request *net_http_ref(struct net_http_request *request);

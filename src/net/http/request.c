@@ -33,27 +33,35 @@ peg_str net_http_field(const struct net_http_request *request, const char *name)
     return peg__strn("", 0);
 }
 
-bool net_http_query(struct net_http_request *request, const char *name, peg_str *ret_value)
+bool net_http_query_next(struct net_http_request *request, const char *name, peg_str *rest,
+                         peg_str *ret_value)
 {
-    peg_str rest = request->query;
-
-    while (rest.len > 0) {
-        const char *end = memchr(rest.ptr, '&', rest.len);
-        const peg_str pair = peg__strn(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
+    while (rest->len > 0) {
+        const char *end = memchr(rest->ptr, '&', rest->len);
+        const peg_str pair = peg__strn(rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len);
         const char *equals = pair.len ? memchr(pair.ptr, '=', pair.len) : NULL;
         const size_t name_len = equals ? (size_t)(equals - pair.ptr) : pair.len;
 
+        *rest = peg__str_from(*rest, end ? pair.len + 1 : pair.len);
         if (peg__str_is(peg__strn(pair.ptr, name_len), name)) {
             const peg_str value = peg__str_from(pair, equals ? name_len + 1 : pair.len);
-            const peg_str decoded = net_http_decode(request->arena, value, true);
 
-            if (decoded.ptr)
-                *ret_value = decoded;
-            return decoded.ptr != NULL;
+            *ret_value = net_http_decode(request->arena, value, true);
+            return ret_value->ptr != NULL;
         }
-        rest = peg__str_from(rest, end ? pair.len + 1 : pair.len);
     }
     return false;
+}
+
+bool net_http_query(struct net_http_request *request, const char *name, peg_str *ret_value)
+{
+    peg_str rest = request->query;
+    peg_str value;
+
+    if (!net_http_query_next(request, name, &rest, &value))
+        return false;
+    *ret_value = value;
+    return true;
 }
 
 bool net_http_request_read(struct net_http_request *request)

@@ -7,11 +7,15 @@
  *   readable -> net_stream_enqueue_read -> net_stream_run_job -> the rest, plain bytes of TLS, or
  *            the socket -> again, as long as there may be more; then it is watched again
  *
- * While it waits it is watched until something comes again: most jobs run in the same round, and
- * cost no system call but that of the reading.
+ * While it waits it is still watched, since most jobs run in the same round or the next and cost no
+ * system call but that of the reading. One that waits for longer is not watched until its turn:
+ * else thousands that wait would be reported in every round.
  */
 
 #include "net/stream/internal.h"
+
+/* Of one that waits; to stop watching and to start again takes two system calls. */
+enum { MAX_REPORTS = 4 };
 
 void net_stream_set_fair_queue(struct net_stream *stream, enum net_stream_fair_queue fair_queue)
 {
@@ -20,7 +24,7 @@ void net_stream_set_fair_queue(struct net_stream *stream, enum net_stream_fair_q
 
 void net_stream_enqueue_read(struct net_stream *stream)
 {
-    if (net_fair_job_is_queued(&stream->job)) {
+    if (net_fair_job_is_queued(&stream->job) && ++stream->n_reports >= MAX_REPORTS) {
         stream->waits_unseen = true;
         net_stream_watch(stream);
     }
@@ -111,6 +115,7 @@ void net_stream_run_job(struct net_fair_job *job)
         net_stream_enqueue(stream);
         return;
     }
+    stream->n_reports = 0;
     stream->waits_unseen = has_more; /* and is paused: net_stream_resume() */
     net_stream_watch(stream);
 }

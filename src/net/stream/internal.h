@@ -39,6 +39,7 @@ struct net_stream {
     bool is_paused;
     size_t max_read; /* 0: NET_READ_BYTES */
     enum net_stream_fair_queue fair_queue;
+    unsigned n_reports;   /* that it is readable, while it waits in the fair queue */
     bool waits_unseen;    /* in the fair queue, and is not watched until then */
     bool is_late;         /* its time is over: its job ends it */
     bool has_plain;       /* TLS may have more of what came */

@@ -19,6 +19,7 @@
 #include "net/tls/internal.h"
 
 static const unsigned char protocol_h2[] = "\x02h2";
+static const unsigned char protocol_http1[] = "\x08http/1.1";
 static const unsigned char protocols_both[] = "\x02h2\x08http/1.1";
 
 static inline void ctx_freep(SSL_CTX **ctx)
@@ -298,6 +299,8 @@ static int verify_mode(const struct net_tls_config *config)
 
 static bool set_protocols(SSL_CTX *ctx, const struct net_tls_config *config)
 {
+    if (config->is_client && config->allows_http1)
+        return SSL_CTX_set_alpn_protos(ctx, protocol_http1, sizeof(protocol_http1) - 1) == 0;
     if (config->is_client)
         return SSL_CTX_set_alpn_protos(ctx, protocol_h2, sizeof(protocol_h2) - 1) == 0;
     SSL_CTX_set_alpn_select_cb(ctx, select_protocol,

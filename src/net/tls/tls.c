@@ -35,6 +35,7 @@ struct net_tls {
     uint32_t n_handshake;
     uint32_t hello_len;
     bool is_client;
+    bool speaks_http1; /* a client of HTTP/1.1, else of h2 */
     bool is_unverified;
     bool is_open;
     bool was_shut_down;
@@ -186,7 +187,8 @@ static peg_status fail_lost(const struct net_tls *tls, peg_error *reterr)
     case LOST_PROTOCOL:
         return peg__fail(reterr, PEG_EIO, "E_TLS",
                          "the server picked a protocol that was not offered (ALPN): it has to "
-                         "speak h2");
+                         "speak %s",
+                         tls->speaks_http1 ? "http/1.1" : "h2");
     case LOST_SSL:
         return fail_ssl(tls, reterr);
     }
@@ -364,6 +366,7 @@ peg_status net_tls_new(struct net_tls_config *config, const char *host, struct n
     tls->in.max = PEG_LIMIT_TLS_UNREAD_BYTES;
     tls->out.max = PEG_LIMIT_TLS_WIRE_BYTES;
     tls->is_client = config->is_client;
+    tls->speaks_http1 = config->is_client && config->allows_http1;
     tls->is_unverified = config->is_unverified;
     tls->ssl = net_tls_config_connection(config);
     bio = tls->ssl ? new_bio(tls) : NULL;
@@ -401,7 +404,8 @@ static peg_status shake_hands(struct net_tls *tls, peg_error *reterr)
     if (result != 1)
         return is_waiting(tls, result) ? PEG_OK : fail_lost(tls, reterr);
     /* OpenSSL takes whatever a server picks. */
-    if (tls->is_client && net_tls_alpn(tls).len > 0 && !peg__str_is(net_tls_alpn(tls), "h2"))
+    if (tls->is_client && net_tls_alpn(tls).len > 0 &&
+        !peg__str_is(net_tls_alpn(tls), tls->speaks_http1 ? "http/1.1" : "h2"))
         tls->lost = LOST_PROTOCOL;
     else
         learn_peer_name(tls);

@@ -17,7 +17,7 @@ struct net_tls_options {
     bool is_client;
     bool is_client_optional; /* server with ca_file: a client without a certificate may come */
     bool is_unverified;      /* client: takes any certificate; for tests */
-    bool allows_http1;       /* server: ALPN offers http/1.1 after h2 */
+    bool allows_http1;       /* server: ALPN offers http/1.1 after h2; client: http/1.1 alone */
 };
 
 struct net_tls_config;

@@ -36,6 +36,13 @@ static peg_status fill_tool_message(Pegboard__V1__Tool *ret_tool, const peg_tool
     ret_tool->input_schema = wire_bytes(def->input_schema);
     ret_tool->output_schema = wire_bytes(def->output_schema);
     ret_tool->idempotent = def->is_idempotent;
+    ret_tool->read_only = def->is_read_only;
+    ret_tool->destructive = def->is_destructive;
+    ret_tool->additive = def->is_additive;
+    ret_tool->title = remote__text(def->title);
+    ret_tool->version = remote__text(def->version);
+    ret_tool->artifact_kind = remote__text(def->artifact_kind);
+    ret_tool->examples = wire_bytes(def->examples);
     ret_tool->timeout_ms = def->timeout_ms;
     return PEG_OK;
 }
@@ -176,22 +183,6 @@ struct node {
     struct peg__arena arena;
 };
 
-static peg_remote_outcomes outcomes_of(const Pegboard__V1__Outcomes *outcomes)
-{
-    static const Pegboard__V1__Outcomes none = PEGBOARD__V1__OUTCOMES__INIT;
-
-    if (!outcomes)
-        outcomes = &none;
-    return (peg_remote_outcomes){
-        .n_result = outcomes->result,
-        .n_error = outcomes->error,
-        .n_timeout = outcomes->timeout,
-        .n_canceled = outcomes->canceled,
-        .n_unknown = outcomes->outcome_unknown,
-        .n_refused = outcomes->refused,
-    };
-}
-
 static peg_status take_toolsets(struct node *node, const struct remote__registry *registry,
                                 const Pegboard__V1__StatusResponse *response, peg_error *reterr)
 {
@@ -207,7 +198,7 @@ static peg_status take_toolsets(struct node *node, const struct remote__registry
         toolsets[i] = (peg_toolset_status){
             .n_in_flight = t->in_flight,
             .n_queued = t->queued,
-            .outcomes = outcomes_of(t->outcomes),
+            .outcomes = remote__outcomes(t->outcomes),
             .calls_per_s = t->calls_per_s,
             .p50_ms = t->p50_ms,
             .p99_ms = t->p99_ms,
@@ -217,6 +208,29 @@ static peg_status take_toolsets(struct node *node, const struct remote__registry
     }
     node->status.toolsets = toolsets;
     node->status.n_toolset_statuses = n;
+    return PEG_OK;
+}
+
+static peg_status take_registry(struct node *node, const Pegboard__V1__StatusResponse *response,
+                                peg_error *reterr)
+{
+    const Pegboard__V1__RegistryTotals *totals = response->registry;
+    peg_node *nodes = peg__arena_alloc(&node->arena, (response->n_nodes + 1) * sizeof(*nodes));
+
+    if (!nodes)
+        return peg__fail_nomem(reterr);
+    for (size_t i = 0; i < response->n_nodes; i++)
+        nodes[i] = remote__node(response->nodes[i]);
+    node->status.nodes = nodes;
+    node->status.n_nodes = response->n_nodes;
+    if (totals)
+        node->status.totals = (peg_registry_totals){
+            .n_nodes = totals->nodes,
+            .n_in_flight = totals->in_flight,
+            .n_queued = totals->queued,
+            .calls_per_s = totals->calls_per_s,
+            .outcomes = remote__outcomes(totals->outcomes),
+        };
     return PEG_OK;
 }
 
@@ -245,7 +259,7 @@ static void take_status(struct node *node, const Pegboard__V1__StatusResponse *r
         .n_late_results = response->late_results,
         .memory_bytes = response->memory_bytes,
         .calls_per_s = response->calls_per_s,
-        .outcomes = outcomes_of(response->outcomes),
+        .outcomes = remote__outcomes(response->outcomes),
     };
 }
 
@@ -261,7 +275,8 @@ static peg_status ask_status(struct node *node, struct remote__fan *fan, peg_ctx
     if (status)
         return status;
     take_status(node, fan->message);
-    return take_toolsets(node, fan->registry, fan->message, reterr);
+    status = take_registry(node, fan->message, reterr);
+    return status ? status : take_toolsets(node, fan->registry, fan->message, reterr);
 }
 
 peg_node_status *peg_node_status_free(peg_node_status *status)

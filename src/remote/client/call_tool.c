@@ -2,14 +2,15 @@
 
 /*
  * Calls. An attempt is one exchange; it ends with a result, or it is made again: if the connection
- * broke and the call has an identity, so that asking again is attaching, or if there is a new
- * token.
+ * broke and the call has an identity, so that asking again is attaching, if there is a new token,
+ * or if the gateway drains and there is another one.
  */
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/sized.h"
 #include "base/text/str.h"
 #include "grpc/message.h"
@@ -28,10 +29,12 @@ struct calling {
     struct remote__registry *registry;
     const struct grpc_method *method;
     const peg_remote_output *output; /* of CallToolStream */
+    const peg_remote_request *request;
     struct remote__sending sending;
     int64_t due_ns;           /* what is not sent by then is not sent any more */
     int64_t until_ns;         /* the end of the wait */
     unsigned n_lost;          /* attempts that broke */
+    size_t n_moved;           /* attempts that a gateway refused because it drains */
     char epoch[REMOTE_EPOCH]; /* of the gateway that was asked first, as far as it is known */
     bool was_sent;            /* by any attempt */
     bool has_new_token;       /* once */
@@ -104,6 +107,10 @@ static peg_status take_unpacked(struct calling *c,
             c->output->fn(peg__str(event->output->stream), peg__str(event->output->delta),
                           c->output->user);
         return PEG_OK;
+    case PEGBOARD__V1__CALL_TOOL_STREAM_RESPONSE__EVENT_QUESTION:
+        if (!c->call_id || !c->request->on_question)
+            return PEG_OK;
+        return remote__answer(c->registry, c->request, c->call_id, event->question, reterr);
     case PEGBOARD__V1__CALL_TOOL_STREAM_RESPONSE__EVENT_RESULT:
         return take_inner_result(c, event->result, arena, reterr);
     default:
@@ -223,6 +230,10 @@ static bool may_repeat_call(struct calling *c, const struct remote__request *req
         return false;
     if (remote__request_is_lost(req))
         return c->was_sent && c->sending.has_identity && ++c->n_lost <= c->client->max_reasks;
+    if (c->n_moved < req->n_elsewhere) {
+        c->n_moved++;
+        return true;
+    }
     if (req->status.code != GRPC_UNAUTHENTICATED || c->has_new_token)
         return false;
     c->has_new_token = true;
@@ -289,7 +300,7 @@ static peg_status end_attempt(struct calling *c, const struct remote__request *r
 {
     peg_status status;
 
-    c->was_sent |= req->was_sent;
+    c->was_sent |= req->was_sent && !req->n_elsewhere; /* else it was refused */
     if (c->n_lost == 0 && *req->epoch)
         memcpy(c->epoch, req->epoch, sizeof(c->epoch));
     *ret_again = false;
@@ -361,6 +372,7 @@ static bool only_starts(const struct calling *c)
 static void set_until(struct calling *c, bool is_first)
 {
     const int64_t told_ms = c->sending.message.timeout_ms;
+    const int64_t usual_ms = c->request->on_question ? CALL_MS + PEG_LIMIT_GATEWAY_ASK_MS : CALL_MS;
 
     if (only_starts(c)) {
         c->due_ns = c->client->timeout_ms ? peg__clock_in_ms(clock_of(c), c->client->timeout_ms)
@@ -370,7 +382,7 @@ static void set_until(struct calling *c, bool is_first)
         c->due_ns = INT64_MAX;
         c->until_ns = INT64_MAX;
     } else if (is_first || c->until_ns == INT64_MAX) {
-        c->due_ns = peg__clock_in_ms(clock_of(c), told_ms ? told_ms : CALL_MS);
+        c->due_ns = peg__clock_in_ms(clock_of(c), told_ms ? told_ms : usual_ms);
         c->until_ns = peg__clock_after_ms(c->due_ns, GRACE_MS);
     }
 }
@@ -526,7 +538,12 @@ static peg_status call_and_give(struct calling *c, const peg_remote_request *req
                                 peg_remote_result **ret_result, peg_error *reterr)
 {
     PEG__READ_OR_RETURN(request, PEG_REMOTE_REQUEST_INIT, reterr);
-    peg_status status = run_call(c, request, reterr);
+    peg_status status;
+
+    c->request = request;
+    if (request->on_question && !only_starts(c))
+        c->method = &pegboard_v1_registry_methods[PEGBOARD_V1_REGISTRY_CALL_TOOL_STREAM];
+    status = run_call(c, request, reterr);
 
     if (!status && c->registry)
         status = remote__result_set_registry(c->result, c->registry, reterr);

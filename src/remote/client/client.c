@@ -132,6 +132,7 @@ static peg_status make_registry_channel(struct remote__registry *r, const peg_cl
         .connect_ms = ms_or_default(options->connect_ms, DEFAULT_CONNECT_MS),
         .keepalive_ms = ms_or_default(options->keepalive_ms, DEFAULT_KEEPALIVE_MS),
         .max_backoff_ms = MAX_BACKOFF_MS,
+        .prefers_one = true,
         .tls_host = def->tls_host,
         .user_agent = options->user_agent,
     };

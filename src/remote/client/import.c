@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/sized.h"
 #include "base/text/str.h"
+#include "core/artifact/artifact.h"
 #include "core/context/context.h"
 #include "core/run/run.h"
 #include "pegboard/cleanup.h"
@@ -36,6 +37,7 @@ struct imported {
     const char *tool;
     bool with_output;
     bool has_output_schema;
+    bool is_trusted;
     struct peg__arena arena; /* of the names */
 };
 
@@ -47,13 +49,27 @@ static void add_string_member(peg_json_builder *b, const char *key, peg_str valu
     peg_json_add_string(b, value);
 }
 
+/* To the listener of the context, such as a client behind an MCP server. What it does not take is
+ * gone, and a text is never waited for. */
+static void relay_delta(peg_call *call, peg_str stream, peg_str delta)
+{
+    const struct peg__listener *listener = peg__ctx_listener(peg_call_ctx(call));
+    char name[PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1];
+
+    if (!listener || stream.len >= sizeof(name))
+        return;
+    snprintf(name, sizeof(name), PEG_FMT, PEG_ARG(stream));
+    (void)listener->say(call, name, delta);
+}
+
 static void report_output(peg_str stream, peg_str delta, void *user)
 {
-    const peg_call *call = user;
+    peg_call *call = user;
     peg_json_builder *b;
     peg_json_doc *payload = NULL;
     peg_event event = {.kind = PEG_EVENT_LOG};
 
+    relay_delta(call, stream, delta);
     if (!peg__ctx_has_sink(peg_call_ctx(call)))
         return;
     b = peg_json_builder_new();
@@ -139,7 +155,9 @@ static void answer_call(peg_call *call, const struct imported *imported,
 {
     if (pass_server_data(call, result))
         return;
-    if (result->outcome == PEG_REMOTE_RESULT)
+    if (result->outcome == PEG_REMOTE_RESULT && result->n_content)
+        remote__content_reply(call, result, imported->is_trusted);
+    else if (result->outcome == PEG_REMOTE_RESULT)
         reply_json(call, imported, result->json);
     else
         fail_imported(call, result);
@@ -186,12 +204,16 @@ static bool is_past(const peg_remote_result *result)
 static peg_status call_attempts(peg_call *call, const struct imported *imported, peg_str args,
                                 peg_remote_result **ret_result, peg_error *reterr)
 {
-    peg_remote_request request = {PEG_REMOTE_REQUEST_INIT, .registry = imported->registry,
-                                  .toolset = imported->toolset, .tool = imported->tool,
-                                  .args = args};
+    peg_remote_request request = {PEG_REMOTE_REQUEST_INIT,
+                                  .registry = imported->registry,
+                                  .toolset = imported->toolset,
+                                  .tool = imported->tool,
+                                  .args = args,
+                                  .accepts_content = true};
     const unsigned n = peg_call_attempt(call);
     char key[KEY_BYTES];
 
+    remote__import_questions(call, &request);
     for (unsigned attempt = 1;; attempt++) {
         peg_status status;
 
@@ -274,6 +296,7 @@ static peg_status make_imported(const struct importing *i, const peg_toolset *to
         return peg__fail_nomem(reterr);
     m->client = peg_client_ref(i->client);
     m->with_output = i->options->with_output;
+    m->is_trusted = i->options->trusted;
     m->has_output_schema = tool->output_schema.len > 0;
     m->registry = peg__arena_copy(&m->arena, peg__str(toolset->info.registry));
     m->toolset = peg__arena_copy(&m->arena, peg__str(toolset->info.name));
@@ -291,8 +314,15 @@ static peg_status name_tool(const struct importing *i, const peg_toolset *toolse
                             struct peg__arena *arena, const char **ret_name)
 {
     struct peg__buf name = PEG__BUF(4 * (size_t)PEG_LIMIT_NAME_BYTES);
+    char own[PEG_LIMIT_NAME_BYTES + 1];
     peg_status status;
 
+    if (i->options->name) {
+        if (!i->options->name(toolset->info.name, tool, own, i->options->user))
+            return PEG_ELIMIT;
+        *ret_name = peg__arena_copy(arena, peg__str(own));
+        return *ret_name ? PEG_OK : PEG_ENOMEM;
+    }
     peg__buf_puts(&name, i->options->prefix ? i->options->prefix : "");
     if (i->options->qualifies)
         peg__buf_printf(&name, "%s.", toolset->info.name);
@@ -322,6 +352,31 @@ static const char *describe_tool(const peg_toolset *toolset, const peg_toolset_t
     return *toolset->info.description ? toolset->info.description : tool->name;
 }
 
+/* Of what says nothing about itself it is not known, and one that may be repeated does no more harm
+ * the second time. */
+static bool is_destructive(const peg_toolset_tool *tool)
+{
+    return tool->is_destructive ||
+           !(tool->is_read_only || tool->is_idempotent || tool->is_additive);
+}
+
+/* {"title": ...}, where MCP servers look for it; "" if there is none. NULL: no memory. */
+static const char *make_title_meta(const char *title, struct peg__arena *arena)
+{
+    struct peg__buf text = PEG__BUF(PEG_LIMIT_META_BYTES);
+    struct peg__out out = {.buf = &text};
+    const char *copy;
+
+    if (!*title)
+        return "";
+    peg__out_object(&out);
+    peg__out_cmember(&out, "title", title);
+    peg__out_end_object(&out);
+    copy = text.status ? NULL : peg__arena_copy(arena, peg__buf_view(&text));
+    peg__buf_free(&text);
+    return copy;
+}
+
 static peg_status fill_def(const struct importing *i, const peg_toolset *toolset,
                            const peg_toolset_tool *tool, struct peg__arena *arena,
                            peg_tool_def *ret_def)
@@ -330,11 +385,14 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
     const char *input = peg__arena_copy(arena, tool->input_schema);
     const char *output = peg__arena_copy(arena, tool->output_schema);
     const char **tags = copy_import_tags(tool, arena);
+    const char *version = *tool->version ? tool->version : toolset->info.version;
+    const char *examples = peg__arena_copy(arena, tool->examples);
+    const char *meta = make_title_meta(tool->title, arena);
     const peg_status status = name_tool(i, toolset, tool->name, arena, &name);
 
     if (status)
         return status;
-    if (!input || !output || !tags)
+    if (!input || !output || !tags || !examples || !meta)
         return PEG_ENOMEM;
     *ret_def = (peg_tool_def){
         PEG_TOOL_DEF_INIT,
@@ -347,15 +405,34 @@ static peg_status fill_def(const struct importing *i, const peg_toolset *toolset
         .open_arguments = true,
         .trusted = i->options->trusted,
         .inline_result = i->options->inline_result,
+        .read_only = tool->is_read_only,
         .idempotent = tool->is_idempotent,
-        /* No other hint crosses the wire: one that may be repeated does not destroy, and of the
-         * others it is not known. */
-        .destructive = !tool->is_idempotent,
+        .destructive = is_destructive(tool),
+        .additive = tool->is_additive,
+        .artifact_kind = peg__kind_named(peg__str(tool->artifact_kind)),
         .timeout_ms = tool->timeout_ms > 0 ? tool->timeout_ms : i->options->timeout_ms,
-        .version = *toolset->info.version ? toolset->info.version : NULL,
+        .version = *version ? version : NULL,
         .tags = tags,
+        .examples = *examples ? examples : NULL,
+        .meta = *meta ? meta : NULL,
     };
     return PEG_OK;
+}
+
+/* An example that the schema refuses is no reason to go without the tool. */
+static peg_status new_without_bad_examples(peg_tool_def *def, peg_tool **ret_tool,
+                                           peg_error *reterr)
+{
+    peg_error why;
+    peg_status status = peg_tool_new(def, ret_tool, &why);
+
+    if (status == PEG_EINVAL && peg__str_starts(peg__str(why.where), peg__str("/examples"))) {
+        def->examples = NULL;
+        status = peg_tool_new(def, ret_tool, &why);
+    }
+    if (status && reterr)
+        *reterr = why;
+    return status;
 }
 
 static peg_status make_tool(const struct importing *i, const peg_toolset *toolset,
@@ -367,14 +444,15 @@ static peg_status make_tool(const struct importing *i, const peg_toolset *toolse
     peg_status status = fill_def(i, toolset, tool, &arena, &def);
 
     if (status == PEG_ELIMIT)
-        peg__fail(reterr, PEG_ELIMIT, "E_CLIENT", "its name with prefix and toolset is too long");
+        peg__fail(reterr, PEG_ELIMIT, "E_CLIENT",
+                  "it has no name here: with prefix and toolset it is too long, or `name` refused");
     else if (status)
         peg__fail_nomem(reterr);
     if (!status)
         status = make_imported(i, toolset, tool, &imported, reterr);
     if (!status) {
         def.user = imported;
-        status = peg_tool_new(&def, ret_tool, reterr);
+        status = new_without_bad_examples(&def, ret_tool, reterr);
         if (status)
             free_imported(imported);
     }

@@ -133,6 +133,8 @@ struct remote__request {
     int64_t retry_ms;  /* what the gateway hints at; 0: nothing */
     peg_str call_id;   /* what it says of the call that it has ended; "": nothing */
     bool says_started; /* and that it was started */
+    /* The gateway refused it because it drains: how many other addresses there are. */
+    size_t n_elsewhere;
     struct peg__arena arena;
     struct remote__message *current; /* the waiting thread's */
 };
@@ -206,6 +208,11 @@ static inline char *remote__text(const char *text)
     return peg__unconst(text ? text : "");
 }
 
+/* ---- nodes: point into the message ---- */
+
+peg_node remote__node(const Pegboard__V1__NodeInfo *info);
+peg_remote_outcomes remote__outcomes(const Pegboard__V1__Outcomes *outcomes); /* NULL: none */
+
 /* ---- toolsets ------------------------------------------------------------------------------ */
 
 /* Points into `message`. */
@@ -272,6 +279,16 @@ struct remote__result {
     peg_remote_result result; /* first */
     struct peg__arena arena;
 };
+/* content.c: reads the typed content of an answer into the result. PEG_ENOMEM; others as
+ * peg_media_new(). To be dropped in any case. */
+peg_status remote__content_read(struct remote__result *result,
+                                const Pegboard__V1__CallToolResponse *response, peg_error *reterr);
+void remote__content_drop(struct remote__result *result);
+/* import_content.c: answers a call with it. */
+void remote__content_reply(peg_call *call, const peg_remote_result *result, bool is_trusted);
+/* import_gate.c: what the remote tool asks is asked by a gate of this call, if it has a listener.
+ */
+void remote__import_questions(peg_call *call, peg_remote_request *request);
 /* From the bytes of a CallToolResponse; one that cannot be read is UNKNOWN. */
 peg_status remote__result_read(peg_str bytes, peg_remote_result **ret_result, peg_error *reterr);
 /* UNKNOWN: there was an answer, which cannot be read. */
@@ -324,6 +341,12 @@ struct remote__sending {
  * E_NAME), PEG_ENOMEM. The arena is the caller's to free, whatever this returns. */
 peg_status remote__sending_fill(struct remote__sending *sending, const peg_remote_request *request,
                                 peg_ctx *ctx, bool outlives_ctx, peg_error *reterr);
+
+/* Asks the host, and passes on what it answers. An answer that is not taken any more is none of
+ * this caller's business. PEG_ENOMEM. */
+peg_status remote__answer(struct remote__registry *registry, const peg_remote_request *request,
+                          const char *call_id, const Pegboard__V1__Question *question,
+                          peg_error *reterr);
 
 /* When a context stops before there is an answer: not started if nothing was sent, else unknown. */
 peg_status remote__result_stopped(const struct remote__request *req, const peg_error *why,

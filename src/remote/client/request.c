@@ -126,7 +126,9 @@ peg_status remote__sending_fill(struct remote__sending *s, const peg_remote_requ
     s->message.tool = remote__text(request->tool);
     s->message.payload.data = peg__unconst(request->args.ptr);
     s->message.payload.len = request->args.len;
+    s->message.accepts_content = request->accepts_content;
     s->message.timeout_ms = sent_timeout_ms(request, outlives_ctx ? NULL : ctx);
+    s->message.can_be_asked = request->on_question && !outlives_ctx;
     fill_meta(s, request);
     fill_trace(s, ctx);
     status = fill_metadata(s, request, reterr);

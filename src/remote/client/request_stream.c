@@ -125,6 +125,19 @@ static bool copy_trailers(struct remote__request *req, const struct grpc_metadat
     return copy_to_arena(req, &req->call_id);
 }
 
+/* A gateway that drains, or one that a proxy cannot reach, is not asked again if there is another
+ * address. */
+static void leave_gateway(struct remote__request *req, const struct grpc_rpc *rpc,
+                          const struct grpc_metadata *trailers)
+{
+    const bool is_draining = peg__str_is(grpc_metadata_get(trailers, "pegboard-draining"), "true");
+
+    if (is_draining)
+        req->n_elsewhere = grpc_channel_leave(req->registry->channel, grpc_rpc_peer(rpc));
+    else if (remote__request_is_lost(req))
+        (void)grpc_channel_leave(req->registry->channel, grpc_rpc_peer(rpc));
+}
+
 static void on_request_end(struct grpc_rpc *rpc, const struct grpc_status *status,
                            const struct grpc_metadata *trailers, void *user)
 {
@@ -133,6 +146,7 @@ static void on_request_end(struct grpc_rpc *rpc, const struct grpc_status *statu
     req->rpc = NULL;
     req->status = *status;
     req->was_sent = grpc_rpc_was_sent(rpc);
+    leave_gateway(req, rpc, trailers);
     if (!copy_to_arena(req, &req->status.message) || !copy_to_arena(req, &req->status.details) ||
         !copy_trailers(req, trailers))
         fail_out_of_memory(req);

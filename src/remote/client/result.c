@@ -31,8 +31,10 @@ peg_remote_result *peg_remote_result_free(peg_remote_result *result)
 {
     struct remote__result *r = (struct remote__result *)(void *)result;
 
-    if (r)
+    if (r) {
+        remote__content_drop(r);
         peg__arena_free(&r->arena);
+    }
     peg__free(r);
     return NULL;
 }
@@ -91,19 +93,6 @@ static void take_tool_error(struct remote__result *r, const Pegboard__V1__ToolEr
               *error->code ? ": " : "", error->message);
 }
 
-static peg_status fill_result(struct remote__result *r,
-                              const Pegboard__V1__CallToolResponse *response, peg_error *reterr)
-{
-    r->result.call_id = response->call_id;
-    r->result.was_started = true;
-    r->result.was_attached = response->attached;
-    if (response->error)
-        take_tool_error(r, response->error);
-    else
-        r->result.json = response->result.len ? view_bytes(response->result) : peg__str("null");
-    return copy_server_data(r, response, reterr);
-}
-
 /* The tool has run, and its result is lost. */
 static peg_status set_unreadable(struct remote__result *r, const peg_error *why)
 {
@@ -115,6 +104,32 @@ static peg_status set_unreadable(struct remote__result *r, const peg_error *why)
         "the tool has answered, but its answer cannot be read; check before you retry");
     r->result.error_message = r->result.error.message;
     return PEG_OK;
+}
+
+static peg_status fill_content(struct remote__result *r,
+                               const Pegboard__V1__CallToolResponse *response, peg_error *reterr)
+{
+    peg_error why;
+    const peg_status status = remote__content_read(r, response, &why);
+
+    if (status == PEG_ENOMEM)
+        return peg__fail_nomem(reterr);
+    return status ? set_unreadable(r, &why) : copy_server_data(r, response, reterr);
+}
+
+static peg_status fill_result(struct remote__result *r,
+                              const Pegboard__V1__CallToolResponse *response, peg_error *reterr)
+{
+    r->result.call_id = response->call_id;
+    r->result.was_started = true;
+    r->result.was_attached = response->attached;
+    if (response->error)
+        take_tool_error(r, response->error);
+    else if (response->n_content)
+        return fill_content(r, response, reterr);
+    else
+        r->result.json = response->result.len ? view_bytes(response->result) : peg__str("null");
+    return copy_server_data(r, response, reterr);
 }
 
 peg_status remote__result_read(peg_str bytes, peg_remote_result **ret_result, peg_error *reterr)

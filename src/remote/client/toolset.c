@@ -82,6 +82,13 @@ static peg_status read_tools(struct remote__toolset *t, const Pegboard__V1__GetT
             .output_schema = view_or_empty(tool->output_schema),
             .is_idempotent = tool->idempotent,
             .timeout_ms = tool->timeout_ms,
+            .is_read_only = tool->read_only,
+            .is_destructive = tool->destructive,
+            .is_additive = tool->additive,
+            .title = tool->title,
+            .version = tool->version,
+            .artifact_kind = tool->artifact_kind,
+            .examples = view_or_empty(tool->examples),
         };
     }
     t->toolset.tools = tools;

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
+#include "pegboard/gate.h"
 #include "pegboard/trace.h"
 #include "remote/provider/provider.h"
 
@@ -50,6 +51,16 @@ struct remote__prov_call *remote__prov_call_ref(struct remote__prov_call *call)
     return call;
 }
 
+void remote__prov_call_drop_gates(struct remote__prov_call *call)
+{
+    call->asked = peg_gate_unref(call->asked);
+    peg__free(call->question);
+    call->question = NULL;
+    pthread_mutex_lock(&call->gate_lock);
+    call->gate = peg_gate_unref(call->gate);
+    pthread_mutex_unlock(&call->gate_lock);
+}
+
 struct remote__prov_call *remote__prov_call_unref(struct remote__prov_call *call)
 {
     if (!call || !peg__refs_drop(&call->n_refs))
@@ -57,6 +68,8 @@ struct remote__prov_call *remote__prov_call_unref(struct remote__prov_call *call
     peg_cancel_unref(call->cancel);
     remote__prov_link_unref(call->link);
     peg__free(call->outcome.json);
+    remote__prov_call_drop_gates(call);
+    pthread_mutex_destroy(&call->gate_lock);
     peg__arena_free(&call->arena);
     peg__free(call);
     return NULL;
@@ -202,6 +215,22 @@ static peg_status put_trace(const peg_provider_call *face, peg_ctx **ctx)
     return status == PEG_ENOMEM ? status : PEG_OK; /* an invalid one is still in the call */
 }
 
+/* The handler's own calls are children of its span. False: no memory. */
+static bool begin_span(struct remote__prov_call *call)
+{
+    peg_provider_call *face = &call->face;
+    char text[OTLP_TRACEPARENT_TEXT];
+    struct otlp_span span;
+
+    if (!otlp_span_begin(call->prov->otlp, peg__str(face->traceparent), &span) ||
+        (!span.exporter && span.has_parent))
+        return true;
+    otlp_context_print(&span.context, text);
+    face->traceparent = peg__arena_copy(&call->arena, peg__str(text));
+    call->span = span;
+    return face->traceparent != NULL;
+}
+
 static peg_status make_ctx(struct remote__prov_call *call, int64_t timeout_ms)
 {
     peg_ctx *ctx = peg_ctx_ref(call->prov->config.ctx);
@@ -235,12 +264,14 @@ peg_status remote__prov_call_new(peg_provider *prov, const Pegboard__V1__Call *f
     if (!call)
         return PEG_ENOMEM;
     atomic_init(&call->n_refs, 1);
+    pthread_mutex_init(&call->gate_lock, NULL);
     peg__refs_take(&prov->link->n_refs);
     call->prov = prov;
     call->link = prov->link;
     call->outcome.code = "";
     call->outcome.message = "";
-    if (copy_frame(call, frame) && make_ctx(call, frame->timeout_ms) == PEG_OK) {
+    if (copy_frame(call, frame) && begin_span(call) &&
+        make_ctx(call, frame->timeout_ms) == PEG_OK) {
         *ret_call = call;
         return PEG_OK;
     }

@@ -5,6 +5,8 @@
  *
  *   SERVING -> DRAINING (stop) -> STOPPING (drain_ms, or stop again) -> ENDED
  *
+ * While it is paused it serves with no stream, once its calls have ended.
+ *
  * It ends when no call is left and its streams are closed; STOPPING ends it after a grace whatever
  * is left. The phases change on the loop only.
  */
@@ -80,7 +82,7 @@ static void on_end_posted(struct net_message *message)
     net_loop_disarm(prov->loop, &prov->drained);
     net_loop_disarm(prov->loop, &prov->quiet);
     net_loop_disarm(prov->loop, &prov->review);
-    remote__prov_drop_streams(prov);
+    prov->transport->drop(prov);
     prov->phase = REMOTE__PROV_ENDED;
     remote__prov_close_queue(prov);
     /* Their results go nowhere, and peg_provider_free() waits for them. */
@@ -108,56 +110,12 @@ void remote__prov_end(peg_provider *prov, peg_status status, const peg_error *er
     net_loop_post(prov->loop, &prov->end);
 }
 
-static bool is_any_open(const peg_provider *prov)
-{
-    for (const struct remote__prov_stream *s = prov->streams; s; s = s->next) {
-        if (!s->is_closed)
-            return true;
-    }
-    return false;
-}
-
-static bool may_calls_come(const peg_provider *prov)
-{
-    for (const struct remote__prov_stream *s = prov->streams; s; s = s->next) {
-        if (!s->is_closed && !s->is_last_call_seen)
-            return true;
-    }
-    return false;
-}
-
-static void on_quiet(struct net_timer *timer)
-{
-    peg_provider *prov = (peg_provider *)((char *)timer - offsetof(peg_provider, quiet));
-
-    if (!prov->calls.n)
-        remote__prov_close_streams(prov);
-}
-
 void remote__prov_check_end(peg_provider *prov)
 {
-    const struct remote__prov_stream *current = remote__prov_current(prov);
+    const bool leaves = prov->phase != REMOTE__PROV_SERVING || prov->is_paused;
 
-    if (prov->phase == REMOTE__PROV_SERVING || prov->is_ending || prov->calls.n)
-        return;
-    if (!prov->streams || (current && !current->is_welcome)) {
-        remote__prov_end(prov, PEG_OK, NULL);
-        return;
-    }
-    if (!is_any_open(prov))
-        return;
-    if (!may_calls_come(prov)) {
-        net_loop_disarm(prov->loop, &prov->quiet);
-        remote__prov_close_streams(prov);
-        return;
-    }
-    if (prov->quiet.is_armed)
-        return;
-    /* Calls that the gateway sent before it received the drain are returned until it sends Drained,
-     * which earlier versions do not. */
-    prov->quiet.fn = on_quiet;
-    net_loop_arm(prov->loop, &prov->quiet,
-                 net_loop_now_ns(prov->loop) + PEG_LIMIT_REMOTE_QUIET_MS * PEG_NS_PER_MS);
+    if (leaves && !prov->is_ending && !prov->calls.n)
+        prov->transport->close(prov);
 }
 
 static void arm_drained(peg_provider *prov, void (*fn)(struct net_timer *timer), int64_t ms)
@@ -207,7 +165,7 @@ static void on_first_stop(struct net_message *message)
     prov->state.is_draining = true;
     pthread_mutex_unlock(&prov->lock);
     remote__prov_notify(prov, &(peg_provider_event){.kind = PEG_PROVIDER_DRAINS});
-    remote__prov_send_drain(prov);
+    prov->transport->drain(prov);
     arm_drained(prov, on_drain_over, prov->config.drain_ms);
     remote__prov_check_end(prov);
 }
@@ -228,11 +186,47 @@ void peg_provider_stop(peg_provider *prov)
         net_loop_post(prov->loop, &prov->stops[n]);
 }
 
+/* ---- pauses ---- */
+
+static void on_pause(struct net_message *message)
+{
+    peg_provider *prov = peg__container_of(message, peg_provider, pause);
+    bool wants_pause;
+
+    atomic_store(&prov->is_pausing, false);
+    wants_pause = atomic_load(&prov->wants_pause);
+    if (prov->is_ending || prov->phase != REMOTE__PROV_SERVING || !prov->transport->pause ||
+        wants_pause == prov->is_paused)
+        return;
+    prov->is_paused = wants_pause;
+    prov->transport->pause(prov);
+    remote__prov_check_end(prov);
+}
+
+static void post_pause(peg_provider *prov, bool wants_pause)
+{
+    atomic_store(&prov->wants_pause, wants_pause);
+    if (!atomic_exchange(&prov->is_pausing, true))
+        net_loop_post(prov->loop, &prov->pause);
+}
+
+void peg_provider_pause(peg_provider *prov)
+{
+    post_pause(prov, true);
+}
+
+void peg_provider_resume(peg_provider *prov)
+{
+    post_pause(prov, false);
+}
+
 /* ---- its beginning ---- */
 
 static void on_begin(struct net_message *message)
 {
-    remote__prov_attach((peg_provider *)((char *)message - offsetof(peg_provider, begin)));
+    peg_provider *prov = (peg_provider *)((char *)message - offsetof(peg_provider, begin));
+
+    prov->transport->begin(prov);
 }
 
 static void on_refresh(struct net_message *message)
@@ -241,7 +235,7 @@ static void on_refresh(struct net_message *message)
 
     atomic_store(&prov->is_refreshing, false);
     if (!prov->is_ending)
-        remote__prov_offer(prov);
+        prov->transport->offer(prov);
 }
 
 /* Many changes at once become one message, and so mostly one Offer. */
@@ -289,11 +283,26 @@ static peg_status make_provider_channel(peg_provider *prov, peg_error *reterr)
         /* The provider's own backoff counts: it makes the channel connect at each try. */
         .backoff_ms = prov->config.backoff_ms,
         .max_backoff_ms = prov->config.max_backoff_ms,
+        /* So that the providers of a toolset spread over the nodes of a cluster. */
+        .prefers_one = true,
+        .begins_anywhere = true,
         .user_agent = "pegboard-provider",
     };
 
     return grpc_channel_new(prov->loop, peg__str(prov->config.address), &options, &prov->channel,
                             reterr);
+}
+
+static peg_status open_otlp(peg_provider *prov, const peg_provider_options *options,
+                            peg_error *reterr)
+{
+    if (!options->otlp_endpoint)
+        return PEG_OK;
+    return otlp_exporter_new(&(struct otlp_options){.endpoint = options->otlp_endpoint,
+                                                    .sample = options->otlp_sample,
+                                                    .service = prov->config.toolset,
+                                                    .instance = prov->incarnation},
+                             &prov->otlp, reterr);
 }
 
 static peg_status set_up_provider(peg_provider *prov, const peg_provider_options *options,
@@ -312,14 +321,17 @@ static peg_status set_up_provider(peg_provider *prov, const peg_provider_options
         return peg__fail_no_randomness(reterr);
     memcpy(prov->incarnation, id, sizeof(id));
     grpc_backoff_init(&prov->backoff, prov->config.backoff_ms, prov->config.max_backoff_ms, seed);
-    status = net_loop_new(&prov->loop, reterr);
+    status = open_otlp(prov, options, reterr);
+    if (!status)
+        status = net_loop_new(&prov->loop, reterr);
     if (status)
         return status;
     prov->link = remote__prov_link_new(prov->loop);
     return prov->link ? make_provider_channel(prov, reterr) : peg__fail_nomem(reterr);
 }
 
-peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *options,
+peg_status remote__prov_new(peg_registry *registry, const peg_provider_options *options,
+                            const struct remote__prov_transport *transport,
                             peg_provider **ret_provider, peg_error *reterr)
 {
     PEG__READ_OR_RETURN(options, PEG_PROVIDER_OPTIONS_INIT, reterr);
@@ -332,6 +344,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     prov = peg__alloc_zero(1, sizeof(*prov));
     if (!prov)
         return peg__fail_nomem(reterr);
+    prov->transport = transport;
     prov->registry = peg_registry_ref(registry);
     prov->calls.max = (size_t)2 * PEG_LIMIT_REMOTE_CREDITS;
     prov->recent.max = PEG_LIMIT_REMOTE_RECENT;
@@ -341,6 +354,7 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     prov->stops[1].fn = on_second_stop;
     prov->begin.fn = on_begin;
     prov->refresh.fn = on_refresh;
+    prov->pause.fn = on_pause;
     prov->observer.fn = on_registry_change;
     pthread_mutex_init(&prov->lock, NULL);
     remote__prov_events_init(&prov->events);
@@ -353,6 +367,12 @@ peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *
     }
     *ret_provider = prov;
     return PEG_OK;
+}
+
+peg_status peg_provider_new(peg_registry *registry, const peg_provider_options *options,
+                            peg_provider **ret_provider, peg_error *reterr)
+{
+    return remote__prov_new(registry, options, &remote__prov_attached, ret_provider, reterr);
 }
 
 peg_status peg_provider_start(peg_provider *prov, peg_error *reterr)
@@ -414,7 +434,7 @@ peg_status peg_provider_wait(peg_provider *prov, peg_error *reterr)
     return status;
 }
 
-static peg_status serve_provider(peg_provider *prov, peg_error *reterr)
+static peg_status serve_caught(peg_provider *prov, peg_error *reterr)
 {
     peg_status status = PEG_OK;
 
@@ -431,16 +451,29 @@ static peg_status serve_provider(peg_provider *prov, peg_error *reterr)
     return status;
 }
 
+peg_status remote__prov_serve(peg_provider *prov, peg_error *reterr)
+{
+    const peg_status status = serve_caught(prov, reterr);
+
+    peg_provider_free(prov);
+    return status;
+}
+
 peg_status peg_provider_serve(peg_registry *registry, const peg_provider_options *options,
                               peg_error *reterr)
 {
     peg_provider *prov = NULL;
-    peg_status status = peg_provider_new(registry, options, &prov, reterr);
+    const peg_status status = peg_provider_new(registry, options, &prov, reterr);
 
-    if (prov)
-        status = serve_provider(prov, reterr);
-    peg_provider_free(prov);
-    return status;
+    return prov ? remote__prov_serve(prov, reterr) : status;
+}
+
+void remote__prov_set_attached(peg_provider *prov, bool is_attached)
+{
+    pthread_mutex_lock(&prov->lock);
+    prov->state.is_attached = is_attached;
+    prov->state.n_attached += is_attached;
+    pthread_mutex_unlock(&prov->lock);
 }
 
 peg_provider_state peg_provider_info(peg_provider *prov)
@@ -473,6 +506,9 @@ peg_provider *peg_provider_free(peg_provider *prov)
     net_loop_free(prov->loop);
     remote__prov_drop_calls(prov);
     remote__prov_link_unref(prov->link);
+    otlp_exporter_free(prov->otlp);
+    if (prov->free_state)
+        prov->free_state(prov->transport_state);
     remote__prov_config_free(&prov->config);
     remote__prov_about_free(prov->about);
     remote__prov_about_free(prov->next_about);

@@ -7,9 +7,16 @@
  *
  *   provider.c  new, start, stop, wait, free; signals; the end
  *   options.c   checks and copies its options
+ *   registration.c  what a gateway is told: the tools, and the token
  *   attach.c    the stream: Hello with the tools, frames that come, breaks, another gateway
  *   table.c     calls without an Ack, and what is sent of them: deltas and results
+ *
+ * A provider is attached, by a stream to a gateway (attach.c, table.c), or direct, by streams on
+ * Redis (remote/direct/): struct remote__prov_transport is what differs. Both have:
+ *
  *   call.c      a call: made of a frame, counted, and as its handler sees it
+ *   gate.c      questions of running calls, and their answers
+ *   stream.c    sends frames
  *   work.c      the threads that run handlers, and their queue
  *   result.c    a record as a result of the wire
  *   event.c     reports events to the host
@@ -25,22 +32,35 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/map.h"
 #include "core/context/context.h"
 #include "core/registry/registry.h"
 #include "grpc/client/client.h"
 #include "net/tls/tls.h"
+#include "otlp/otlp.h"
 #include "pegboard/provider.h"
 #include "pegboard/v1/registry.grpc.h"
+#include "wire/wire.h"
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
-struct remote__prov_delta;
+/* Owned in turn by the handler, the mailbox and the transport. */
+struct remote__prov_delta {
+    struct net_message message;
+    struct remote__prov_delta *next;
+    struct remote__prov_call *call;
+    size_t n_bytes; /* all that it takes: many short ones are not little */
+    char *text;
+    char stream[PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1];
+};
+void remote__prov_delta_free(struct remote__prov_delta *delta);
 
 /* Its memory is the call's; the error's message may be static. */
 struct remote__prov_outcome {
     char *json; /* owned, NULL of a failure */
     size_t json_len;
+    bool is_content;  /* it is no JSON, but a packed ContentList */
     const char *code; /* "" is success */
     const char *message;
     bool is_outdated; /* not started: the gateway has another version of the toolset */
@@ -73,12 +93,19 @@ struct remote__prov_call {
     peg_str payload;
     peg_str route;
     peg_provider_call face;
-    peg_ctx *ctx; /* NULL once it is done: the context holds the call */
+    struct otlp_span span; /* all zero: none */
+    peg_ctx *ctx;          /* NULL once it is done: the context holds the call */
     peg_cancel *cancel;
     struct remote__prov_outcome outcome; /* the worker's until it is done */
     struct net_message done;
     atomic_size_t n_delta_bytes; /* as the link's, of this call */
+    pthread_mutex_t gate_lock;
+    peg_gate *gate; /* under the lock: the last one that its handler opened; NULL: none */
     /* the loop's */
+    peg_gate *asked;      /* what is asked, and has no answer; NULL: nothing is */
+    unsigned n_questions; /* ever */
+    char *question;       /* the last of them; owned */
+    size_t question_len;
     bool is_done;                    /* its outcome waits to be sent, or for its Ack */
     size_t n_kept_bytes;             /* of memory, since it was first sent; 0: it was not */
     unsigned n_reviews;              /* at which it was sent, and there was no Ack */
@@ -87,6 +114,7 @@ struct remote__prov_call {
     size_t n_sent;                   /* bytes of its result on that stream */
     bool is_sent;                    /* all of it */
     bool is_waiting;                 /* in the list of those to be sent */
+    bool is_published;               /* of a direct one: its entry is to be acknowledged */
     struct remote__prov_call *next_to_send;
     /* of the queue, under the lock */
     bool is_queued;
@@ -101,8 +129,13 @@ struct remote__prov_call *remote__prov_call_ref(struct remote__prov_call *call);
 struct remote__prov_call *remote__prov_call_unref(struct remote__prov_call *call);
 /* The one of a handler's call, or NULL. */
 struct remote__prov_call *remote__prov_call_of(const peg_call *call);
+/* The loop: its handler has returned, and waits at no gate. */
+void remote__prov_call_drop_gates(struct remote__prov_call *call);
 /* Breaks the circle of call and context. */
 void remote__prov_call_drop_ctx(struct remote__prov_call *call);
+
+/* Content as JSON, for a gateway that knows no other form: result.c. */
+void remote__prov_outcome_flatten(struct remote__prov_call *call);
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
@@ -111,6 +144,8 @@ struct remote__prov_stream {
     peg_provider *prov;
     struct grpc_rpc *rpc;
     bool is_welcome;
+    bool takes_input;          /* its gateway passes on questions */
+    bool takes_content;        /* results may be typed content */
     bool is_leaving;           /* GatewayDrain came: nothing new is taken from it */
     bool is_last_call_seen;    /* Drained or GatewayDrain came: no call follows them */
     bool is_closed;            /* half-closed */
@@ -198,7 +233,29 @@ struct remote__prov_events {
     unsigned n_pending;
 };
 
+/* How calls come and their results go. On the loop. */
+struct remote__prov_transport {
+    void (*begin)(peg_provider *prov);
+    /* The tools changed. */
+    void (*offer)(peg_provider *prov);
+    /* Takes no new calls from now on. */
+    void (*drain)(peg_provider *prov);
+    /* It is draining or paused, and no call is left: ends it, or does what leads to that. */
+    void (*close)(peg_provider *prov);
+    /* is_paused has changed; NULL: it makes no difference. */
+    void (*pause)(peg_provider *prov);
+    /* The end: drops its connections, the channel too. */
+    void (*drop)(peg_provider *prov);
+    /* The outcome of a call is there. */
+    void (*finish)(struct remote__prov_call *call);
+    /* Takes a delta of a call that is not done. */
+    void (*take_delta)(struct remote__prov_delta *delta);
+};
+
 struct peg_provider {
+    const struct remote__prov_transport *transport;
+    void *transport_state; /* owned; freed by free_state */
+    void (*free_state)(void *state);
     struct remote__prov_config config;
     peg_registry *registry;
     char incarnation[40];
@@ -206,6 +263,7 @@ struct peg_provider {
     bool is_started;
     struct net_loop *loop;
     struct remote__prov_link *link;
+    struct otlp_exporter *otlp; /* NULL: calls have no spans */
     pthread_t *workers;
     unsigned n_workers;
     atomic_uint n_stops;
@@ -214,6 +272,9 @@ struct peg_provider {
     struct net_message end;
     struct net_message refresh;
     atomic_bool is_refreshing; /* the message is on its way */
+    struct net_message pause;
+    atomic_bool is_pausing; /* the message is on its way */
+    atomic_bool wants_pause;
     struct peg__registry_observer observer;
     struct remote__prov_events events;
 
@@ -236,6 +297,7 @@ struct peg_provider {
     enum remote__prov_phase phase;
     bool was_welcome; /* ever */
     bool is_ending;   /* `end` is on its way */
+    bool is_paused;
     char peer[NET_ADDRESS_TEXT];
 
     /* under the lock */
@@ -249,33 +311,84 @@ struct peg_provider {
     peg_provider_state state;
 };
 
+/* peg_provider_new() for a transport. On failure the state is the caller's. */
+peg_status remote__prov_new(peg_registry *registry, const peg_provider_options *options,
+                            const struct remote__prov_transport *transport,
+                            peg_provider **ret_provider, peg_error *reterr);
+/* peg_provider_serve() for one that was made; frees it. */
+peg_status remote__prov_serve(peg_provider *prov, peg_error *reterr);
 /* The loop: proceeds towards the end if it is time. */
 void remote__prov_check_end(peg_provider *prov);
 /* The loop: the end, and why. Only the first one counts. */
 void remote__prov_end(peg_provider *prov, peg_status status, const peg_error *error);
 
-/* ---- attach.c: on the loop ---- */
+/* The loop: what peg_provider_info() reports. */
+void remote__prov_set_attached(peg_provider *prov, bool is_attached);
 
-void remote__prov_attach(peg_provider *prov);
-/* The stream for new frames, or NULL. */
-struct remote__prov_stream *remote__prov_current(const peg_provider *prov);
-/* Sends a frame. A failure breaks the stream: the next one repeats what it carried. */
-void remote__prov_send(struct remote__prov_stream *stream,
-                       Pegboard__V1__AttachRequest__FrameCase kind, void *frame);
-void remote__prov_send_drain(peg_provider *prov);
-/* Half-closes the streams, and awaits their ends. */
-void remote__prov_close_streams(peg_provider *prov);
-void remote__prov_drop_streams(peg_provider *prov);
-/* Offers the registry's tools as they are now. */
-void remote__prov_offer(peg_provider *prov);
+/* ---- registration.c: on the loop ---- */
+
+/* The registry's visible tools, as those of an attached toolset; all of it lies in the arena. */
+peg_status remote__prov_fill_registration(peg_provider *prov, struct peg__arena *arena,
+                                          Pegboard__V1__RegisterRequest **ret_request,
+                                          peg_error *reterr);
+/* Adds the token to the metadata of an RPC; nothing if there is none. */
+peg_status remote__prov_put_token(const peg_provider *prov, struct peg__arena *arena,
+                                  struct grpc_metadata *metadata, peg_error *reterr);
 /* Any thread. Checks the token file: the errors of remote__token_read(), as E_PROVIDER. */
 peg_status remote__prov_check_token(const peg_provider *prov, peg_error *reterr);
 
+/* How a gateway refused: an error of the wire and its message, cut at a character. */
+enum { REMOTE__PROV_MESSAGE_BYTES = 256 };
+enum wire_error remote__prov_refusal(const struct grpc_status *status,
+                                     char ret_message[REMOTE__PROV_MESSAGE_BYTES]);
+/* Would a retry get the same answer? */
+bool remote__prov_is_permanent(enum wire_error error);
+/* Ends it with E_PROVIDER_REFUSED. */
+void remote__prov_end_refused(peg_provider *prov, enum wire_error error, const char *message);
+void remote__prov_report_refused_offer(peg_provider *prov, const char *code, const char *message);
+
+/* ---- stream.c: on the loop ---- */
+
+/* The stream for new frames, or NULL. */
+struct remote__prov_stream *remote__prov_current(const peg_provider *prov);
+/* Sends a frame, the message that belongs to `kind`. A failure breaks the stream: the next one
+ * repeats what it carried. */
+void remote__prov_send(struct remote__prov_stream *stream,
+                       Pegboard__V1__AttachRequest__FrameCase kind, void *frame);
+/* The same, and a failure breaks nothing. */
+peg_status remote__prov_try_send(struct remote__prov_stream *stream,
+                                 Pegboard__V1__AttachRequest__FrameCase kind, void *frame,
+                                 peg_error *reterr);
+/* The call was not started, and will not be. */
+void remote__prov_send_nak(struct remote__prov_stream *stream, const char *call_id,
+                           uint32_t attempt, Pegboard__V1__Nak__Reason reason);
+/* Its end leads to the next one. */
+void remote__prov_break(struct remote__prov_stream *stream);
+
+/* ---- attach.c: on the loop ---- */
+
+extern const struct remote__prov_transport remote__prov_attached;
+void remote__prov_attach(peg_provider *prov);
+
 /* ---- table.c: on the loop ---- */
 
+/* Starts a call that has come. False: the provider is full, and has forgotten it. */
+bool remote__prov_start_call(struct remote__prov_call *call);
+/* One that is done and that its transport has delivered; it is not started again. */
+void remote__prov_forget_done(struct remote__prov_call *call);
+/* Was the call of this key forgotten so, and lately? */
+bool remote__prov_is_recent(const peg_provider *prov, peg_str key);
+void remote__prov_count_refused(peg_provider *prov, const Pegboard__V1__Call *frame,
+                                const char *code);
+/* The attached transport's. */
+void remote__prov_finish_attached(struct remote__prov_call *call);
+void remote__prov_queue_delta(struct remote__prov_delta *delta);
 void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame);
 void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1__Cancel *frame);
 void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame);
+/* NULL: there is none. */
+struct remote__prov_call *remote__prov_find(peg_provider *prov, const char *call_id,
+                                            uint32_t attempt);
 /* A timer: drops results that were sent long ago. */
 void remote__prov_review_kept(struct net_timer *timer);
 /* For Hello, in the arena. */
@@ -291,6 +404,16 @@ void remote__prov_cancel_all(peg_provider *prov, const char *reason);
 void remote__prov_drop_calls(peg_provider *prov);
 /* Passes on the output of commands, but only of the call itself. */
 extern const struct peg__listener remote__prov_listener;
+
+/* ---- gate.c ---- */
+
+/* As remote__prov_call_new(); its gates are asked of the caller, if it can be. */
+peg_status remote__prov_make_call(peg_provider *prov, const Pegboard__V1__Call *frame,
+                                  struct remote__prov_call **ret_call);
+/* The loop: once more, if there is an open question; the call has another stream. */
+void remote__prov_send_question(struct remote__prov_call *call);
+/* The call may be NULL: it is gone. */
+void remote__prov_take_answer(struct remote__prov_call *call, const Pegboard__V1__Answer *frame);
 
 /* ---- work.c ---- */
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Converts a record for the wire: to JSON text, or an error. Text becomes a JSON string, JSON stays
- * as it is, media and bytes that are not text become objects with base 64.
+ * Converts a record for the wire: to JSON text, to typed content, or an error. Text becomes a JSON
+ * string, JSON stays as it is; media and bytes that are not text are content.
  */
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "base/text/base64.h"
 #include "base/text/str.h"
 #include "core/tool/tool.h"
 #include "pegboard/artifact.h"
 #include "pegboard/media.h"
 #include "remote/provider/provider.h"
+#include "wire/content.h"
 #include "json/json.h"
 
 /* ---- failing: needs no memory ---- */
@@ -111,30 +111,14 @@ static peg_status detect_json(peg_str text, bool *ret_is_json, peg_error *reterr
     return PEG_OK;
 }
 
-static void put_base64(struct peg__buf *out, peg_str bytes)
+/* What is no text is typed content, whole. */
+static void put_text_or_bytes(struct remote__prov_call *call, struct peg__buf *out, peg_str bytes)
 {
-    const size_t len = peg__base64_len(bytes.len);
-    char *at;
-
-    peg__buf_puts(out, "\"base64\":\"");
-    at = peg__buf_reserve(out, len);
-    if (at) {
-        peg__base64_encode(bytes, at);
-        out->len += len;
-        at[len] = '\0';
-    }
-    peg__buf_putc(out, '"');
-}
-
-static void put_bytes(struct peg__buf *out, peg_str bytes)
-{
-    if (peg__utf8_is_valid(bytes)) {
+    call->outcome.is_content = !peg__utf8_is_valid(bytes);
+    if (call->outcome.is_content)
+        wire_content_add(out, WIRE_BYTES, bytes);
+    else
         peg__json_write_string(bytes, out);
-        return;
-    }
-    peg__buf_putc(out, '{');
-    put_base64(out, bytes);
-    peg__buf_putc(out, '}');
 }
 
 static bool checks_output(const struct remote__prov_call *call)
@@ -146,9 +130,8 @@ static bool checks_output(const struct remote__prov_call *call)
     return checks;
 }
 
-static peg_status put_artifact_answer(const struct remote__prov_call *call,
-                                      const peg_record *record, struct peg__buf *out,
-                                      peg_error *reterr)
+static peg_status put_artifact_answer(struct remote__prov_call *call, const peg_record *record,
+                                      struct peg__buf *out, peg_error *reterr)
 {
     const peg_artifact_kind *kind = peg_artifact_kind_of(peg_record_artifact(record));
     bool is_json = false;
@@ -162,61 +145,99 @@ static peg_status put_artifact_answer(const struct remote__prov_call *call,
     if (is_json)
         peg__buf_str(out, bytes);
     else
-        put_bytes(out, bytes);
+        put_text_or_bytes(call, out, bytes);
     return PEG_OK;
+}
+
+static void fill_media_notes(const peg_media *media, struct wire_note notes[PEG_LIMIT_MEDIA_NOTES])
+{
+    for (size_t i = 0; i < peg_media_n_notes(media); i++) {
+        const peg_media_note *note = peg_media_note_at(media, i);
+
+        notes[i] = (struct wire_note){
+            .name = peg__str(note->name),
+            .text = peg__str(note->text),
+            .tier = peg__str(peg_trust_tier_name(note->tier)),
+            .is_derived = note->is_derived,
+        };
+    }
 }
 
 static peg_status put_one_media(const peg_media *media, struct peg__buf *out, peg_error *reterr)
 {
-    PEG_CLEANUP(peg__freep) char *base64 = NULL;
-    peg_json_doc *doc = NULL;
-    peg_status status = peg_media_describe(media, &doc, reterr);
-
-    if (!status && peg_media_has_bytes(media))
-        status = peg_media_base64(media, PEG_LIMIT_REMOTE_RESULT_BYTES, &base64, NULL, reterr);
-    if (status) {
-        peg_json_doc_free(doc);
-        return status;
-    }
-    peg__json_write(peg_json_root(doc), PEG_JSON_COMPACT, out);
-    if (base64 && !out->status) {
-        out->len--; /* the bracket that closes the object */
-        peg__buf_puts(out, ",\"base64\":\"");
-        peg__buf_puts(out, base64);
-        peg__buf_puts(out, "\"}");
-    }
-    peg_json_doc_free(doc);
-    return PEG_OK;
-}
-
-static peg_status put_media_answer(const peg_record *record, struct peg__buf *out,
-                                   peg_error *reterr)
-{
+    PEG_CLEANUP(peg__freep) char *bytes = NULL;
+    const peg_str words[WIRE_MEDIA_WORDS] = {
+        [WIRE_MEDIA_ID] = peg__str(peg_media_id(media)),
+        [WIRE_MEDIA_KIND] = peg__str(peg_media_kind_name(peg_media_kind_of(media))),
+        [WIRE_MEDIA_TYPE] = peg__str(peg_media_mime_type(media)),
+        [WIRE_MEDIA_FILENAME] = peg__str(peg_media_filename(media)),
+        [WIRE_MEDIA_URI] = peg__str(peg_media_uri(media)),
+        [WIRE_MEDIA_FILE_ID] = peg__str(peg_media_file_id(media)),
+        [WIRE_MEDIA_DETAIL] = peg__str(peg_media_detail(media)),
+        [WIRE_MEDIA_SOURCE] = peg__str(peg_media_source(media)),
+        [WIRE_MEDIA_TIER] = peg__str(peg_trust_tier_name(peg_media_tier(media))),
+        [WIRE_MEDIA_HAZARD] = peg__str(peg_media_hazard_name(peg_media_hazard_of(media))),
+    };
+    struct wire_note notes[PEG_LIMIT_MEDIA_NOTES];
+    peg_str data = {NULL, 0};
     peg_status status = PEG_OK;
 
-    peg__buf_puts(out, "{\"media\":[");
-    for (size_t i = 0; !status && i < peg_record_n_media(record); i++) {
-        if (i)
-            peg__buf_putc(out, ',');
-        status = put_one_media(peg_record_media(record, i), out, reterr);
-    }
-    peg__buf_puts(out, "]}");
+    fill_media_notes(media, notes);
+    if (peg_media_has_bytes(media))
+        status = peg_reader_read_all(peg_media_reader(media), PEG_LIMIT_REMOTE_RESULT_BYTES, &bytes,
+                                     &data.len, reterr);
+    data.ptr = bytes;
+    if (!status)
+        wire_content_add_media(out, words, notes, peg_media_n_notes(media), data);
     return status;
 }
 
-static peg_status put_answer(const struct remote__prov_call *call, const peg_record *record,
+static peg_status put_media_answer(struct remote__prov_call *call, const peg_record *record,
+                                   struct peg__buf *out, peg_error *reterr)
+{
+    peg_status status = PEG_OK;
+
+    call->outcome.is_content = true;
+    for (size_t i = 0; !status && i < peg_record_n_media(record); i++)
+        status = put_one_media(peg_record_media(record, i), out, reterr);
+    return status ? status : out->status ? PEG_OK : wire_content_check(peg__buf_view(out), reterr);
+}
+
+static peg_status put_answer(struct remote__prov_call *call, const peg_record *record,
                              struct peg__buf *out, peg_error *reterr)
 {
     switch (peg_record_result_kind(record)) {
     case PEG_RESULT_ARTIFACT:
         return put_artifact_answer(call, record, out, reterr);
     case PEG_RESULT_MEDIA:
-        return put_media_answer(record, out, reterr);
+        return put_media_answer(call, record, out, reterr);
     case PEG_RESULT_TEXT:
         break;
     }
-    put_bytes(out, peg_record_text(record));
+    put_text_or_bytes(call, out, peg_record_text(record));
     return PEG_OK;
+}
+
+void remote__prov_outcome_flatten(struct remote__prov_call *call)
+{
+    struct remote__prov_outcome *outcome = &call->outcome;
+    struct peg__buf json = PEG__BUF(PEG_LIMIT_REMOTE_RESULT_BYTES);
+
+    wire_content_write_json(peg__strn(outcome->json, outcome->json_len), &json);
+    outcome->is_content = false;
+    peg__free(outcome->json);
+    outcome->json = NULL;
+    outcome->json_len = 0;
+    if (!json.status && !peg__buf_take(&json, &outcome->json, &outcome->json_len, NULL))
+        return;
+    if (json.status == PEG_ELIMIT) {
+        outcome->code = "E_RESULT_TOO_LARGE";
+        outcome->message = "the result is larger than 8 MiB as JSON: ask for less";
+    } else {
+        outcome->code = "E_OUT_OF_MEMORY";
+        outcome->message = "the provider is out of memory: try again later";
+    }
+    peg__buf_free(&json);
 }
 
 /* ---- server-data ---- */
@@ -284,7 +305,7 @@ void remote__prov_outcome_of(struct remote__prov_call *call, const peg_record *r
             remote__prov_outcome_error(call, &error);
         else if (out.status == PEG_ELIMIT)
             set_failure(call, "E_RESULT_TOO_LARGE",
-                        "the result is larger than 8 MiB as JSON: ask for less");
+                        "the result is larger than 8 MiB: ask for less");
         else if (out.status ||
                  peg__buf_take(&out, &call->outcome.json, &call->outcome.json_len, NULL))
             set_out_of_memory(call);

@@ -16,16 +16,6 @@
 #include "remote/provider/provider.h"
 #include "json/json.h"
 
-/* Owned in turn by the handler, the mailbox and the stream. */
-struct remote__prov_delta {
-    struct net_message message;
-    struct remote__prov_delta *next;
-    struct remote__prov_call *call;
-    size_t n_bytes; /* all that it takes: many short ones are not little */
-    char *text;
-    char stream[PEG_LIMIT_REMOTE_STREAM_NAME_BYTES + 1];
-};
-
 /* Behind its own deltas: the last of them queues the result. */
 static void wait_to_send(struct remote__prov_call *call)
 {
@@ -55,7 +45,7 @@ static void send_delta_frame(struct remote__prov_stream *stream, struct remote__
     remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_DELTA, &frame);
 }
 
-static void free_delta(struct remote__prov_delta *delta)
+void remote__prov_delta_free(struct remote__prov_delta *delta)
 {
     atomic_fetch_sub(&delta->call->link->n_delta_bytes, delta->n_bytes);
     atomic_fetch_sub(&delta->call->n_delta_bytes, delta->n_bytes);
@@ -85,22 +75,21 @@ static void send_delta(struct remote__prov_stream *stream)
         if (!call->n_deltas && call->is_done)
             wait_to_send(call);
     }
-    free_delta(delta);
+    remote__prov_delta_free(delta);
 }
 
 static void drop_deltas(struct remote__prov_stream *stream)
 {
     while (stream->first_delta)
-        free_delta(take_first_delta(stream));
+        remote__prov_delta_free(take_first_delta(stream));
 }
 
-/* On the loop. A handler that writes after the result was abandoned, and must not delay it. */
-static void queue_delta(struct remote__prov_delta *delta)
+void remote__prov_queue_delta(struct remote__prov_delta *delta)
 {
     struct remote__prov_stream *stream = delta->call->via;
 
-    if (!stream || !stream->is_welcome || stream->is_broken || delta->call->is_done) {
-        free_delta(delta);
+    if (!stream || !stream->is_welcome || stream->is_broken) {
+        remote__prov_delta_free(delta);
         return;
     }
     if (stream->last_delta)
@@ -112,9 +101,20 @@ static void queue_delta(struct remote__prov_delta *delta)
     remote__prov_pump(stream);
 }
 
+/* On the loop. A handler that writes after the result was abandoned, and must not delay it. */
+static void take_delta(struct remote__prov_delta *delta)
+{
+    peg_provider *prov = delta->call->prov;
+
+    if (delta->call->is_done || prov->phase == REMOTE__PROV_ENDED)
+        remote__prov_delta_free(delta);
+    else
+        prov->transport->take_delta(delta);
+}
+
 static void on_delta(struct net_message *message)
 {
-    queue_delta((struct remote__prov_delta *)message);
+    take_delta((struct remote__prov_delta *)message);
 }
 
 /* ---- deltas, on the handler's thread ---- */
@@ -152,9 +152,9 @@ static void post_delta(struct remote__prov_delta *delta)
         net_loop_post(link->loop, &delta->message);
     pthread_mutex_unlock(&link->lock);
     if (is_here)
-        queue_delta(delta);
+        take_delta(delta);
     else if (is_gone)
-        free_delta(delta);
+        remote__prov_delta_free(delta);
 }
 
 /* Two that ask at once may go a little beyond it. */
@@ -275,23 +275,9 @@ static bool keeps_too_much(const peg_provider *prov)
 
 /* ---- coming in ---- */
 
-static void send_nak(struct remote__prov_stream *stream, const char *call_id, uint32_t attempt,
-                     Pegboard__V1__Nak__Reason reason)
+void remote__prov_count_refused(peg_provider *prov, const Pegboard__V1__Call *frame,
+                                const char *code)
 {
-    Pegboard__V1__Nak nak = PEGBOARD__V1__NAK__INIT;
-
-    nak.call_id = peg__unconst(call_id);
-    nak.attempt = attempt;
-    nak.reason = reason;
-    remote__prov_send(stream, PEGBOARD__V1__ATTACH_REQUEST__FRAME_NAK, &nak);
-}
-
-static void reject_call(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame,
-                        Pegboard__V1__Nak__Reason reason, const char *code)
-{
-    peg_provider *prov = stream->prov;
-
-    send_nak(stream, frame->call_id, frame->attempt, reason);
     pthread_mutex_lock(&prov->lock);
     prov->state.n_refused++;
     pthread_mutex_unlock(&prov->lock);
@@ -300,6 +286,13 @@ static void reject_call(struct remote__prov_stream *stream, const Pegboard__V1__
                                                     .call_id = frame->call_id,
                                                     .caller = frame->caller,
                                                     .code = code});
+}
+
+static void reject_call(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame,
+                        Pegboard__V1__Nak__Reason reason, const char *code)
+{
+    remote__prov_send_nak(stream, frame->call_id, frame->attempt, reason);
+    remote__prov_count_refused(stream->prov, frame, code);
 }
 
 /* A duplicate: not started again; a result that was sent is sent again. */
@@ -318,11 +311,17 @@ static void finish_call(struct remote__prov_call *call)
     peg_provider *prov = call->prov;
 
     call->is_done = true;
+    remote__prov_call_drop_gates(call);
     remote__prov_call_drop_ctx(call);
     if (prov->phase == REMOTE__PROV_ENDED)
         return;
     prov->n_done++;
     publish_done(prov);
+    prov->transport->finish(call);
+}
+
+void remote__prov_finish_attached(struct remote__prov_call *call)
+{
     if (!call->via)
         return;
     wait_to_send(call);
@@ -349,12 +348,10 @@ static bool dispatch_call(struct remote__prov_call *call)
     return true;
 }
 
-/* False: the provider is full. */
-static bool start_call(struct remote__prov_stream *stream, struct remote__prov_call *call)
+bool remote__prov_start_call(struct remote__prov_call *call)
 {
-    peg_provider *prov = stream->prov;
+    peg_provider *prov = call->prov;
 
-    call->via = stream;
     if (peg__map_add(&prov->calls, call->key, remote__prov_call_ref(call)) == PEG_OK) {
         if (!keeps_too_much(prov) && dispatch_call(call))
             return true;
@@ -363,6 +360,11 @@ static bool start_call(struct remote__prov_stream *stream, struct remote__prov_c
     remote__prov_call_unref(call);
     remote__prov_call_drop_ctx(call);
     return false;
+}
+
+bool remote__prov_is_recent(const peg_provider *prov, peg_str key)
+{
+    return peg__map_find(&prov->recent, key);
 }
 
 void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__Call *frame)
@@ -377,22 +379,31 @@ void remote__prov_take(struct remote__prov_stream *stream, const Pegboard__V1__C
         return;
     }
     /* It was answered and acknowledged: the gateway has forgotten it. */
-    if (peg__map_find(&prov->recent, key))
+    if (remote__prov_is_recent(prov, key))
         return;
-    if (stream->is_leaving || prov->phase != REMOTE__PROV_SERVING) {
+    if (stream->is_leaving || prov->is_paused || prov->phase != REMOTE__PROV_SERVING) {
         reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_DRAINING, "E_PROVIDER_DRAIN");
         return;
     }
-    if (remote__prov_call_new(prov, frame, &call)) {
+    if (remote__prov_make_call(prov, frame, &call)) {
         reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED, "E_OVERLOADED");
         return;
     }
-    if (!start_call(stream, call))
+    call->via = stream;
+    if (!remote__prov_start_call(call))
         reject_call(stream, frame, PEGBOARD__V1__NAK__REASON__REASON_OVERLOADED, "E_OVERLOADED");
     remote__prov_call_unref(call);
 }
 
 /* ---- canceled ---- */
+
+struct remote__prov_call *remote__prov_find(peg_provider *prov, const char *call_id,
+                                            uint32_t attempt)
+{
+    char key_text[KEY_BYTES];
+
+    return peg__map_get(&prov->calls, make_key(call_id, attempt, key_text));
+}
 
 /* Drops the table's reference. An abandoned handler may keep the call for longer, without a stream:
  * its output goes nowhere. */
@@ -408,16 +419,14 @@ static void forget_call(struct remote__prov_call *call)
 static void nak_call(struct remote__prov_call *call, Pegboard__V1__Nak__Reason reason)
 {
     if (call->via && call->via->is_welcome)
-        send_nak(call->via, call->face.call_id, call->face.attempt, reason);
+        remote__prov_send_nak(call->via, call->face.call_id, call->face.attempt, reason);
     forget_call(call);
 }
 
 void remote__prov_cancel(struct remote__prov_stream *stream, const Pegboard__V1__Cancel *frame)
 {
     peg_provider *prov = stream->prov;
-    char key_text[KEY_BYTES];
-    struct remote__prov_call *call =
-        peg__map_get(&prov->calls, make_key(frame->call_id, frame->attempt, key_text));
+    struct remote__prov_call *call = remote__prov_find(prov, frame->call_id, frame->attempt);
 
     if (!call)
         return;
@@ -471,13 +480,18 @@ void remote__prov_drop_calls(peg_provider *prov)
 static void send_chunk(struct remote__prov_stream *stream, struct remote__prov_call *call)
 {
     const struct remote__prov_outcome *outcome = &call->outcome;
-    const size_t left = outcome->json_len - call->n_sent;
-    const size_t n = left < PEG_LIMIT_REMOTE_CHUNK_BYTES ? left : PEG_LIMIT_REMOTE_CHUNK_BYTES;
+    size_t left;
+    size_t n;
     Pegboard__V1__Result result = PEGBOARD__V1__RESULT__INIT;
     Pegboard__V1__ToolError error = PEGBOARD__V1__TOOL_ERROR__INIT;
 
+    if (outcome->is_content && !stream->takes_content)
+        remote__prov_outcome_flatten(call);
+    left = outcome->json_len - call->n_sent;
+    n = left < PEG_LIMIT_REMOTE_CHUNK_BYTES ? left : PEG_LIMIT_REMOTE_CHUNK_BYTES;
     result.call_id = peg__unconst(call->face.call_id);
     result.attempt = call->face.attempt;
+    result.is_content = outcome->is_content;
     result.chunk.len = n;
     result.chunk.data = n ? (uint8_t *)outcome->json + call->n_sent : NULL;
     result.more = n < left;
@@ -553,7 +567,7 @@ static void remember_key(peg_provider *prov, peg_str key)
         return;
 }
 
-static void forget_done(struct remote__prov_call *call)
+void remote__prov_forget_done(struct remote__prov_call *call)
 {
     remember_key(call->prov, call->key);
     uncount_done(call);
@@ -562,14 +576,12 @@ static void forget_done(struct remote__prov_call *call)
 
 void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame)
 {
-    char key_text[KEY_BYTES];
-    struct remote__prov_call *call =
-        peg__map_get(&prov->calls, make_key(frame->call_id, frame->attempt, key_text));
+    struct remote__prov_call *call = remote__prov_find(prov, frame->call_id, frame->attempt);
 
     /* An Ack before the whole result was sent does not count. */
     if (!call || !call->is_done || call->is_waiting || call->n_deltas)
         return;
-    forget_done(call);
+    remote__prov_forget_done(call);
     remote__prov_check_end(prov);
 }
 
@@ -578,7 +590,7 @@ void remote__prov_acknowledge(peg_provider *prov, const Pegboard__V1__Ack *frame
 static void drop_kept(struct remote__prov_call *call)
 {
     call->prov->n_hellos++;
-    forget_done(call);
+    remote__prov_forget_done(call);
 }
 
 /* Time without a stream does not count: no Ack could have come. */
@@ -651,6 +663,8 @@ void remote__prov_adopt_calls(struct remote__prov_stream *stream)
         call->via = stream;
         if (call->is_done)
             wait_to_send(call);
+        else
+            remote__prov_send_question(call);
     }
     remote__prov_pump(stream);
 }

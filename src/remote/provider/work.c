@@ -41,6 +41,26 @@ static void report_end(struct remote__prov_call *call)
                                                        .n_bytes = call->outcome.json_len});
 }
 
+static void end_handler_span(const struct remote__prov_call *call)
+{
+    const struct otlp_attribute attributes[] = {
+        {"gen_ai.operation.name", PEG_LIT("execute_tool")},
+        {"gen_ai.tool.name", call->tool},
+        {"gen_ai.tool.type", PEG_LIT("function")},
+        {"gen_ai.tool.call.id", peg__str(call->face.tool_call_id)},
+        {"pegboard.toolset", peg__str(call->prov->config.toolset)},
+        {"pegboard.call.id", call->call_id},
+    };
+
+    otlp_span_end(&call->span,
+                  &(struct otlp_end){.operation = "execute_tool",
+                                     .target = call->tool,
+                                     .kind = OTLP_INTERNAL,
+                                     .attributes = attributes,
+                                     .n_attributes = sizeof(attributes) / sizeof(attributes[0]),
+                                     .error_type = peg__str(call->outcome.code)});
+}
+
 static void run_call(struct remote__prov_call *call)
 {
     const int64_t started_ns = peg__mono_ns();
@@ -51,12 +71,14 @@ static void run_call(struct remote__prov_call *call)
     peg_error error;
 
     report_start(call);
+    otlp_span_restart(&call->span);
     if (peg_call_run(call->ctx, &request, &call->prov->config.run, &record, &error))
         remote__prov_outcome_error(call, &error);
     else
         remote__prov_outcome_of(call, record);
     peg_record_unref(record);
     call->outcome.duration_ms = (peg__mono_ns() - started_ns) / PEG_NS_PER_MS;
+    end_handler_span(call);
     report_end(call);
 }
 

@@ -5,6 +5,7 @@
     test_compat.py PEGBOARD
 """
 
+import http.client
 import json
 import os
 import sys
@@ -99,6 +100,23 @@ def test_trace_context_in_several_fields_reaches_the_provider_as_one():
         provider.answer(call)
         outcome(future)
         assert (call.baggage, call.tracestate) == ("mine=1", "a=1,b=2"), "what it says itself wins"
+
+
+def test_trace_context_in_several_fields_reaches_the_provider_by_http_too():
+    fields = (("Baggage", "tenant=7"), ("tracestate", "a=1"), ("baggage", "user=8"), ("tracestate", "b=2"),
+              ("Content-Type", "application/json"), ("Content-Length", "7"))
+    with Gateway() as gateway, Provider(gateway, "sums") as provider:
+        connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        connection.putrequest("POST", "/v1/toolsets/sums/tools/add/calls")
+        for name, value in fields:
+            connection.putheader(name, value)
+        connection.endheaders(b'{"n":1}')
+        call = provider.next_call()
+        provider.answer(call)
+        response = connection.getresponse()
+        assert (response.status, json.loads(response.read())) == (200, 1), response.status
+        connection.close()
+        assert (call.baggage, call.tracestate) == ("tenant=7,user=8", "a=1,b=2"), call
 
 
 def test_results_of_every_size_arrive_by_g0():

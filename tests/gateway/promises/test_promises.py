@@ -5,6 +5,7 @@
     test_promises.py PEGBOARD [SANITIZERS]
 """
 
+import contextlib
 import itertools
 import os
 import signal
@@ -641,6 +642,24 @@ def test_another_principal_cannot_touch_a_toolset_or_a_call():
             assert anna.ask("AwaitTool", v1("AwaitToolRequest",
                                             call_id=started.call_id)).result == b"1"
             thief.cut()
+
+
+
+# ---- several loops ----------------------------------------------------------------------
+
+def test_a_provider_is_known_at_every_loop_when_it_is_welcomed():
+    """Goal: nobody who has heard of the Welcome is told that there is no provider, whichever loop it calls at."""
+    with Gateway("--store", "memory", "--threads", "4") as gateway, contextlib.ExitStack() as stack:
+        callers = [stack.enter_context(Caller(gateway)) for _ in range(8)]
+        for caller in callers:
+            caller.ask("ListToolsets", v1("ListToolsetsRequest"))
+        for i in range(60):
+            name = f"sums{i}"
+            provider = stack.enter_context(Provider(gateway, name, credits=8)).ready()
+            futures = [caller.start_call(name) for caller in callers]
+            for _ in futures:
+                provider.answer(provider.next_call(), b"1")
+            assert [outcome(future).result for future in futures] == [b"1"] * len(callers), name
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ class Gateway:
     def start(self):
         log = open(self.log, "a", encoding="utf-8")  # pylint: disable=consider-using-with
         environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("REGISTRY_", "REDIS_", "PEGBOARD_", "PING_"))}
+                       if not name.startswith(("REGISTRY_", "REDIS_", "MONGO_", "PEGBOARD_", "PING_"))}
         environment.update(self.env)
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             usual(PEGBOARD, "serve", "--addr", self.address, "--data-dir",
@@ -323,6 +323,7 @@ class Provider:
         self.calls = queue.Queue()
         self.cancels = queue.Queue()
         self.acks = queue.Queue()
+        self.answers = queue.Queue()
         self.drains = queue.Queue()
         self.offereds = queue.Queue()
         self.welcome = None
@@ -360,7 +361,7 @@ class Provider:
             self.last_ping = frame.ping.ping_id
             if self.answers_pings:
                 self.say(pong=v1("ProviderPong", ping_id=frame.ping.ping_id))
-        elif kind in ("call", "cancel", "ack", "drain", "offered"):
+        elif kind in ("call", "cancel", "ack", "answer", "drain", "offered"):
             getattr(self, kind + "s").put(getattr(frame, kind))
 
     def say(self, **frame):

@@ -69,6 +69,14 @@ static void a_be_over(struct a_caller *caller)
     bus_sim_disarm(w.sim, &caller->leave);
 }
 
+static void a_check_home(const struct a_caller *caller)
+{
+    const struct bus_id *id = &caller->caller.id;
+
+    if (id->len == 32 && w_n_homes(caller->node, id) > 1)
+        h_break("home", "two loops of a node have the call of caller %u", caller->number);
+}
+
 /* ---- what a caller gets ------------------------------------------------------------------- */
 
 static void a_on_admitted(struct calls_caller *calls_caller, const struct bus_id *id,
@@ -79,6 +87,7 @@ static void a_on_admitted(struct calls_caller *calls_caller, const struct bus_id
     (void)deadline_ms;
     h_log("%s: caller %u %s", h_id(id), caller->number, is_follower ? "follows" : "is admitted");
     caller->has_id = true;
+    a_check_home(caller);
     a_count.followers += is_follower;
     a.ids[caller->identity] = *id;
     a.has_id[caller->identity] = true;
@@ -126,6 +135,7 @@ static void a_on_end(struct calls_caller *calls_caller, const struct calls_outco
     }
     caller->outcome = outcome->kind;
     caller->error = outcome->error;
+    a_check_home(caller);
     a_be_over(caller);
     if (outcome->kind == CALLS_KIND_REFUSED)
         a_on_refused(caller, outcome);
@@ -154,9 +164,12 @@ static void a_lose_end(struct calls_caller *caller, const struct calls_outcome *
     (void)outcome;
 }
 
-static const struct calls_caller_events a_events = {a_on_admitted, NULL, a_on_end};
-static const struct calls_caller_events a_output_events = {a_on_admitted, a_on_output, a_on_end};
-static const struct calls_caller_events a_planted_events = {a_on_admitted, NULL, a_lose_end};
+static const struct calls_caller_events a_events = {.on_admitted = a_on_admitted,
+                                                    .on_end = a_on_end};
+static const struct calls_caller_events a_output_events = {
+    .on_admitted = a_on_admitted, .on_output = a_on_output, .on_end = a_on_end};
+static const struct calls_caller_events a_planted_events = {
+    .on_admitted = a_on_admitted, .on_output = a_on_output, .on_end = a_lose_end};
 
 /* ---- what a caller does -------------------------------------------------------------------- */
 
@@ -274,6 +287,7 @@ static void a_begin_at_node(struct a_caller *caller)
         a_be_over(caller);
     a_count.stops += caller->kind == A_STOP;
     a_count.relayed += caller->caller.relay != NULL;
+    a_check_home(caller);
     if (caller->caller.relay && h.plant == H_LOSES_RELAYED_END)
         caller->caller.events = &a_planted_events;
 }

@@ -4,14 +4,14 @@
 
 /*
  * Which steps (state, event, state) the machines of both sides made, over all runs. Enough
- * schedules make every legal transition of calls/states.h, but for those listed here with the
- * reason why no schedule can.
+ * schedules make every legal transition of calls/machine/states.h, but for those listed here with
+ * the reason why no schedule can.
  *
  *   PEG_SIM_COVERAGE=1   prints the table
  */
 
-#include "calls/assignment.h"
-#include "calls/coordinator.h"
+#include "calls/machine/assignment.h"
+#include "calls/machine/coordinator.h"
 
 enum { V_ASSIGNMENT_STATES = ASSIGNMENT_OVER + 1, V_ASSIGNMENT_EVENTS = ASSIGNMENT_ON_DISCARD + 1 };
 
@@ -135,6 +135,13 @@ static bool v_assignment_is_excused(enum calls_assignment_state from,
     return from == ASSIGNMENT_VALIDATING || to == ASSIGNMENT_VALIDATING;
 }
 
+/* A call is forgotten between two reads of a follower that awaits it and takes its coordinator for
+ * lost: one schedule in a million. tests/calls/coordinator_rows.h has it. */
+static bool v_coordinator_is_excused(enum calls_state from, enum calls_state to)
+{
+    return from == CALLS_CONFIRMING && to == CALLS_CLOSING;
+}
+
 struct v_summary {
     unsigned n_legal;
     unsigned n_excused;
@@ -167,7 +174,8 @@ static bool v_report(bool is_enough)
     if (getenv("PEG_SIM_COVERAGE"))
         v_print();
 #define X(from, to)                                                                                \
-    v_count(&summary, v_n_coordinator(CALLS_##from, CALLS_##to), false, "coordinator",             \
+    v_count(&summary, v_n_coordinator(CALLS_##from, CALLS_##to),                                   \
+            v_coordinator_is_excused(CALLS_##from, CALLS_##to), "coordinator",                     \
             calls_state_name(CALLS_##from), calls_state_name(CALLS_##to));
     CALLS_COORDINATOR_TRANSITIONS(X)
 #undef X

@@ -25,6 +25,7 @@
  *             that lives lapses
  *   leak      nothing is left at the loops, and no register of a call without an identity
  *   kept      nor a call at a provider that has answered it and is attached
+ *   home      the calls of an identity are on one loop of each node
  *
  * A call is known by its id. An identity whose registers were forgotten or lost, and which is asked
  * for again, is a new call under the same id: `n_named` counts them.
@@ -35,7 +36,7 @@
 #include "../../bus/sim/sim.h"
 #include "base/clock.h"
 #include "base/text/str.h"
-#include "calls/call.h"
+#include "calls/caller/call.h"
 #include "calls/outcome.h"
 #include "gateway/rpc/rpc.h"
 
@@ -53,6 +54,7 @@ enum h_plant {
     H_DROPS_LOST_CALLER, /* one whose connection breaks is not expected back */
     H_QUITS_AT_DRAIN,    /* a provider that drains does not finish what it runs */
     H_RETURNS_EMPTY,     /* one that comes back has forgotten what it runs */
+    H_SPLITS_HOMES,      /* each loop has its own directory of homes */
     /* sim/plants.h */
     H_WRITES_ITS_OWN,  /* each loop has a register of its own for how a call ended */
     H_CLAIMS_ANYWAY,   /* each claim has one: whoever wants to start an attempt may */
@@ -445,6 +447,14 @@ static void h_output(const struct bus_id *id, peg_str output)
         h_break("output", "a caller of %s got an output of no provider of it: %s", h_id(id), text);
 }
 
+/* Neither started, nor kept: a follower that finds the call forgotten cannot tell which it was. */
+static bool h_are_both_forgotten(const struct h_outcome_seen *a, const struct h_outcome_seen *b)
+{
+    return !a->was_started && !b->was_started &&
+           (a->error == CALLS_OVERLOADED || a->error == CALLS_SERVICE_UNAVAILABLE) &&
+           (b->error == CALLS_OVERLOADED || b->error == CALLS_SERVICE_UNAVAILABLE);
+}
+
 /* Other callers got another one of the outcomes that were written for it. */
 static void h_check_alike(const struct h_call *call, const struct h_outcome_seen *notified)
 {
@@ -452,7 +462,7 @@ static void h_check_alike(const struct h_call *call, const struct h_outcome_seen
         const struct h_outcome_seen *other = &call->written[i];
 
         if (call->was_notified[i] && other->identity == notified->identity &&
-            !h_is_same(other, notified))
+            !h_is_same(other, notified) && !h_are_both_forgotten(other, notified))
             h_break("once", "%s was reported as \"%s\", and also otherwise", h_id(&call->id),
                     h_outcome(notified));
     }

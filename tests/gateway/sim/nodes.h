@@ -8,6 +8,7 @@
 #include "../requests.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "calls/caller/homes.h"
 #include "gateway/routing/routing.h"
 #include "history.h"
 #include "plants.h"
@@ -19,7 +20,9 @@ struct w_node {
     bool is_alive;
     int64_t since_ns;
     unsigned n_loops;
+    struct calls_homes *homes[W_LOOPS]; /* but for a plant, only the first */
     struct bus *buses[W_LOOPS];
+    struct gw_metrics *metrics;
     struct gw_presence *presences[W_LOOPS];
     struct gw_router routers[W_LOOPS];
     struct calls_loop *loops[W_LOOPS]; /* the routers' */
@@ -113,7 +116,9 @@ static void w_start_loop(struct w_node *node, unsigned i)
                                                        .missed_pings = 3};
     struct bus *bus = node->buses[i];
 
-    w.options.n_loops = node->n_loops;
+    if (i == 0 || h.plant == H_SPLITS_HOMES)
+        CHECK((node->homes[i] = calls_homes_new()) != NULL);
+    w.options.homes = node->homes[i] ? node->homes[i] : node->homes[0];
     x_plant(bus);
     CHECK_INT(gw_presence_new(bus, &options, NULL, NULL, &node->presences[i], NULL), PEG_OK);
     CHECK_INT(gw_router_init(&node->routers[i],
@@ -122,6 +127,7 @@ static void w_start_loop(struct w_node *node, unsigned i)
                                  .number = i,
                                  .calls = &w.options,
                                  .presence = node->presences[i],
+                                 .metrics = node->metrics,
                              },
                              NULL),
               PEG_OK);
@@ -140,6 +146,7 @@ static struct w_node *w_start_node(unsigned n_loops)
     node = &w.nodes[w.n_nodes++];
     *node = (struct w_node){.is_alive = true, .since_ns = w_now_ns(), .n_loops = n_loops};
     CHECK_INT(bus_sim_add_node(w.sim, n_loops, node->buses, &node->id), PEG_OK);
+    CHECK_INT(gw_metrics_new(n_loops, &node->metrics, NULL), PEG_OK);
     for (unsigned i = 0; i < n_loops; i++)
         w_start_loop(node, i);
     h_log("node %llx with %u loops", (unsigned long long)node->id, n_loops);
@@ -157,7 +164,20 @@ static void w_crash_node(struct w_node *node)
         node->presences[i] = gw_presence_free(node->presences[i]);
         node->buses[i] = bus_free(node->buses[i]);
     }
+    node->metrics = gw_metrics_free(node->metrics);
+    for (unsigned i = 0; i < node->n_loops; i++)
+        node->homes[i] = calls_homes_free(node->homes[i]);
     node->is_alive = false;
+}
+
+/* How many loops of the node have call objects of an id. */
+static unsigned w_n_homes(const struct w_node *node, const struct bus_id *id)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; node->is_alive && i < node->n_loops; i++)
+        n += calls_table_find(&node->loops[i]->by_id, id, 0) != NULL;
+    return n;
 }
 
 static void w_pause_node(struct w_node *node, int64_t ns)

@@ -6,7 +6,7 @@
  * not be in either. */
 
 #include "base/mem.h"
-#include "calls/call.h"
+#include "calls/caller/call.h"
 #include "history.h"
 
 enum { X_LOST = 64 };

@@ -89,6 +89,20 @@ static void r_wait_for_loops(int64_t end_ns)
         h_break("kept", "%u calls are left at providers that have answered them", p_n_kept());
 }
 
+/* A call that was counted as admitted, and has ended, is counted as ended. */
+static void r_check_counted(void)
+{
+    for (unsigned i = 0; i < w.n_nodes; i++) {
+        struct gw_totals totals;
+
+        if (!w.nodes[i].is_alive)
+            continue;
+        gw_metrics_total(w.nodes[i].metrics, &totals);
+        if (totals.in_flight)
+            h_break("leak", "%lld calls are counted as in flight", (long long)totals.in_flight);
+    }
+}
+
 /* As far as it can see itself. */
 static bool r_has_one_loop(void)
 {
@@ -170,6 +184,7 @@ static bool r_run(uint64_t seed, bool is_verbose)
     if (r.kind != R_ROUGH && r.kind != R_CANCELS)
         r_check_well();
     r_wait_for_loops(end_ns + R_END_MS * PEG_NS_PER_MS);
+    r_check_counted();
     if (h.is_broken)
         r_describe();
     else if (r.kind == R_CALM || r.kind == R_CANCELS)

@@ -6,7 +6,7 @@
  * take their time, arrive in order, and are lost when the stream breaks, which its two ends notice
  * at different times. */
 
-#include "calls/provider_side.h"
+#include "calls/provider/provider_side.h"
 #include "nodes.h"
 #include "wire/pack.h"
 

@@ -143,12 +143,15 @@ def a_watch_tells_what_is_there_and_what_changes(_):
         with buf.open(f"{REGISTRY}/Watch", {}) as watch:
             told = watch.message()
             same((told["kind"], told["toolset"]["name"]), ("KIND_PRESENT", "sums"))
-            same(watch.message(), {"kind": "KIND_READY"})
+            ready = watch.message()
+            same({**ready, "eventId": ""}, {"kind": "KIND_READY", "eventId": ""})
             with Provider(buf, "sums"):
                 told = watch.message()
                 same((told["kind"], told["toolset"]["health"]["state"]), ("KIND_HEALTH", "STATE_HEALTHY"))
             told = watch.message()
             same((told["kind"], told["toolset"]["health"]["state"]), ("KIND_HEALTH", "STATE_UNHEALTHY"))
+        with buf.open(f"{REGISTRY}/Watch", {"resumeAfter": ready["eventId"]}) as watch:
+            same(watch.message()["kind"], "KIND_HEALTH")
 
 
 @scenario
@@ -205,6 +208,27 @@ def a_long_call_is_started_awaited_and_canceled(_):
             same(text_of(buf.ask(f"{REGISTRY}/AwaitTool", {"callId": first["callId"]})), 2)
             same(buf.ask(f"{REGISTRY}/CancelTool", {"callId": second["callId"]}), {})
             same(provider.message_with("cancel"), {"callId": second["callId"], "attempt": 1, "reason": "canceled"})
+
+
+@scenario
+def a_caller_answers_what_a_running_tool_asks(_):
+    asked = {"name": {"method": "elicitation/create", "params": {"message": "Whose?"}}}
+    answered = {"name": {"action": "accept", "content": {"name": "Ada"}}}
+    with Gateway() as gateway:
+        buf = Buf(gateway)
+        with Provider(buf, "sums") as provider, \
+                buf.open(f"{REGISTRY}/CallToolStream", ask_for("sums", 2, canBeAsked=True)) as caller:
+            call = provider.call()
+            same(caller.message(), {"started": {"callId": call["callId"]}})
+            same(buf.ask(f"{REGISTRY}/DescribeCall", {"callId": call["callId"]})["state"], "STATE_RUNNING")
+            same([at["callId"] for at in buf.ask(f"{REGISTRY}/ListCalls", {"state": "STATE_RUNNING"})["calls"]], [call["callId"]])
+            provider.say(input={"callId": call["callId"], "attempt": 1, "number": 1, "requests": b64(asked)})
+            same(caller.message(), {"question": {"number": 1, "requests": b64(asked)}})
+            same(buf.ask(f"{REGISTRY}/AnswerCall",
+                         {"callId": call["callId"], "number": 1, "responses": b64(answered)}), {})
+            same(json.loads(base64.b64decode(provider.message_with("answer")["responses"])), answered)
+            provider.answer(call, 4)
+            same(text_of(caller.message()["result"]), 4)
 
 
 @scenario

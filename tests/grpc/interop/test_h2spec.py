@@ -30,6 +30,10 @@ NOT_DEMANDED = {
         "RFC 9113, 5.3.2: priorities are deprecated, their fields are ignored",
     ("http2/5.3.1", "Sends PRIORITY frame that depend on itself"):
         "RFC 9113, 5.3.2: priorities are deprecated, their fields are ignored",
+    ("http2/5.1", "idle: Sends a RST_STREAM frame"):
+        "gRPC's C core does so when a call is canceled early, and its other calls must not end (decision 52)",
+    ("http2/6.4", "Sends a RST_STREAM frame on a idle stream"):
+        "gRPC's C core does so when a call is canceled early, and its other calls must not end (decision 52)",
 }
 # Where TLS has not settled the protocol.
 NOT_DEMANDED_PLAIN = {
