@@ -43,7 +43,7 @@ fuzz:
 	@tools/fuzz
 
 check:
-	@.ci/run format tidy shell layers headers
+	@.ci/run format tidy analyze shell layers headers
 
 ci:
 	@.ci/run

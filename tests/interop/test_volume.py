@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Goal: ten thousand calls of agents of goa-ai, imitated, through two nodes: none takes longer than a second, though
+"""Goal: thousands of calls of agents of goa-ai, imitated, through two nodes: none takes longer than a second, though
 some agents drop the result that they read first; and when all is over, Redis holds nothing without an expiry but the
 catalog and what a provider that is there needs. Then a provider is killed and started again: each call has one end.
 
-    test_volume.py PEGBOARD [N_CALLS]
+    test_volume.py PEGBOARD [N_CALLS]          PEG_TEST_CALLS=10000: that many
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from interop import G1, HERE, TOOLSET, V1, await_healthy, await_true, cluster, n
 import tap
 from world import WAIT_S
 
-N_CALLS = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
+N_CALLS = int(os.environ.get("PEG_TEST_CALLS") or (sys.argv[2] if len(sys.argv) > 2 else 10_000))
 N_PROCESSES, AT_ONCE = 2, 3
 DROP_EVERY = 200  # theirs did it in one call of 230 to 750
 TIMEOUT_S = 60
