@@ -4,6 +4,8 @@
 change or on SIGHUP; it ends as it should when it is stopped, or left, in the middle of a call; without a file it is
 a bridge to a gateway; and what `pegboard mcp config` prints is a configuration that starts such a server."""
 
+import contextlib
+import errno
 import json
 import os
 import queue
@@ -127,6 +129,34 @@ def await_begun(w):
         pipe.read()
 
 
+@contextlib.contextmanager
+def in_a_call(w, *options):
+    """A server whose one call has begun and waits, and the number of that call."""
+    make_hold(w)
+    w.write("a.yaml", manifest("a", "hold"))
+    with Server(w, *options, "a.yaml") as server:
+        server.begins()
+        number = server.sends("tools/call", {"name": "hold", "arguments": {}})
+        await_begun(w)
+        yield server, number
+
+
+def let_it_end(w, server, number):
+    with open(w.path("go"), "w", encoding="ascii") as pipe:
+        pipe.write("\n")
+    answer = server.awaits(lambda message: message.get("id") == number)
+    check(answer["result"]["content"][0]["text"] == "held\n", answer)
+
+
+def terminate_until_it_ends(server, every_s):
+    """A signal that comes while the one before it is pending is merged with it, so one more may be needed."""
+    while server.process.poll() is None:
+        server.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.process.wait(timeout=every_s)
+    server.ends(0)
+
+
 # ---- several files -------------------------------------------------------------------------
 
 
@@ -234,66 +264,30 @@ def sighup_reads_all_files_again(w):
 
 @scenario
 def sigterm_lets_a_call_finish(w):
-    make_hold(w)
-    w.write("a.yaml", manifest("a", "hold"))
-    with Server(w, "--drain-time", "60s", "a.yaml") as server:
-        server.begins()
-        number = server.sends("tools/call", {"name": "hold", "arguments": {}})
-        await_begun(w)
+    with in_a_call(w, "--drain-time", "60s") as (server, number):
         server.process.send_signal(signal.SIGTERM)
-        with open(w.path("go"), "w", encoding="ascii") as pipe:
-            pipe.write("\n")
-        answer = server.awaits(lambda message: message.get("id") == number)
-        check(answer["result"]["content"][0]["text"] == "held\n", answer)
+        let_it_end(w, server, number)
         server.ends(0)
 
 
 @scenario
 def sigterm_twice_ends_a_call_at_once(w):
-    make_hold(w)
-    w.write("a.yaml", manifest("a", "hold"))
-    with Server(w, "--drain-time", "10m", "a.yaml") as server:
-        server.begins()
-        server.sends("tools/call", {"name": "hold", "arguments": {}})
-        await_begun(w)
+    with in_a_call(w, "--drain-time", "10m") as (server, _):
         server.process.send_signal(signal.SIGTERM)
-        # The second one must not be merged with the first, which is still pending until it is read.
-        while server.process.poll() is None:
-            server.process.send_signal(signal.SIGTERM)
-            try:
-                server.process.wait(timeout=0.1)
-            except subprocess.TimeoutExpired:
-                continue
-        server.ends(0)
+        terminate_until_it_ends(server, 0.1)
 
 
 @scenario
 def sigterm_after_the_end_of_input_ends_a_call_at_once(w):
-    make_hold(w)
-    w.write("a.yaml", manifest("a", "hold"))
-    with Server(w, "--drain-time", "10m", "a.yaml") as server:
-        server.begins()
-        server.sends("tools/call", {"name": "hold", "arguments": {}})
-        await_begun(w)
+    with in_a_call(w, "--drain-time", "10m") as (server, _):
         server.process.stdin.close()
         # One that comes before the end of input is read would only make it drain.
-        while server.process.poll() is None:
-            server.process.send_signal(signal.SIGTERM)
-            try:
-                server.process.wait(timeout=0.5)
-            except subprocess.TimeoutExpired:
-                continue
-        server.ends(0)
+        terminate_until_it_ends(server, 0.5)
 
 
 @scenario
 def a_client_that_leaves_in_a_call_ends_the_command(w):
-    make_hold(w)
-    w.write("a.yaml", manifest("a", "hold"))
-    with Server(w, "--drain-time", "1ms", "a.yaml") as server:
-        server.begins()
-        server.sends("tools/call", {"name": "hold", "arguments": {}})
-        await_begun(w)
+    with in_a_call(w, "--drain-time", "1ms") as (server, _):
         server.process.stdin.close()
         server.ends(0)
         # The command is gone, too: a pipe without a reader takes no writer that does not wait.
@@ -301,23 +295,15 @@ def a_client_that_leaves_in_a_call_ends_the_command(w):
             os.close(os.open(w.path("go"), os.O_WRONLY | os.O_NONBLOCK))
             check(False, "the command still reads")
         except OSError as error:
-            check(error.strerror == os.strerror(6), error)
+            check(error.errno == errno.ENXIO, error)
 
 
 @scenario
 def a_call_goes_on_with_its_command_when_the_file_changes(w):
-    make_hold(w)
-    w.write("a.yaml", manifest("a", "hold"))
-    with Server(w, "a.yaml") as server:
-        server.begins()
-        number = server.sends("tools/call", {"name": "hold", "arguments": {}})
-        await_begun(w)
+    with in_a_call(w) as (server, number):
         replace(w, "a.yaml", manifest("a", "other"))
         server.says("a.yaml was read again")
-        with open(w.path("go"), "w", encoding="ascii") as pipe:
-            pipe.write("\n")
-        answer = server.awaits(lambda message: message.get("id") == number)
-        check(answer["result"]["content"][0]["text"] == "held\n", answer)
+        let_it_end(w, server, number)
         check(server.tools() == ["other"], "and the new list counts")
 
 
