@@ -109,6 +109,8 @@ extern const struct gw_catalog_events
     gw_loop_state_events; /* with a struct gw_loop_state as user */
 
 bool gw_has_redis(const peg_gateway_config *config);
+/* Refuses what no gateway can be made from (config.c). */
+peg_status gw_check_config(const peg_gateway_config *config, peg_error *reterr);
 /* What the loops' buses share: one of the two. A Redis that cannot be used is an error now, not
  * when the first call comes. */
 peg_status gw_node_open_bus(const struct gw_node *node, const peg_gateway_config *config,
