@@ -727,7 +727,8 @@ def test_halves_of_results_for_ever_are_bounded_and_leave_room_to_others():
         result = b'"' + b"y" * 1000000 + b'"'
         future = caller.start_call("whole")
         answer_in_chunks(whole, whole.next_call(), result)
-        assert outcome(future).result == result
+        answer = outcome(future)
+        assert answer.result == result, (len(answer.result), answer.error)
         for provider in providers:
             provider.cut()
 
