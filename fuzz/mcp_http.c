@@ -12,6 +12,7 @@
 #include "base/text/base64.h"
 #include "fuzz.h"
 #include "mcp/protocol/protocol.h"
+#include "mcp_source.h"
 
 struct world {
     struct mcp_source source;
@@ -20,15 +21,6 @@ struct world {
 };
 
 /* ---- the source ---- */
-
-static peg_status list_none(struct mcp_source *source, enum mcp_list_kind kind, peg_str after,
-                            struct mcp_page *page)
-{
-    (void)source;
-    (void)kind;
-    (void)page;
-    return after.len ? PEG_EINVAL : PEG_OK;
-}
 
 /* A header in base 64 is decoded; another one is what it is. */
 static bool says(peg_str header, peg_str name)
@@ -64,22 +56,6 @@ static void begin(struct mcp_source *source, struct mcp_call *call)
     mcp_call_end(call, &(struct mcp_result){0});
 }
 
-static void answer(struct mcp_source *source, struct mcp_call *call, const peg_json *answers,
-                   const char *reason)
-{
-    (void)source;
-    (void)call;
-    (void)answers;
-    (void)reason;
-}
-
-static void cancel(struct mcp_source *source, struct mcp_call *call, const char *reason)
-{
-    (void)source;
-    (void)call;
-    (void)reason;
-}
-
 /* ---- the client ---- */
 
 static void check_sent(void *user, const struct mcp_sent *sent)
@@ -100,8 +76,7 @@ static void check_sent(void *user, const struct mcp_sent *sent)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct mcp_source_ops source_ops = {
-        .list = list_none, .begin = begin, .answer = answer, .cancel = cancel};
+    static const struct mcp_source_ops source_ops = FUZZ_SOURCE_OPS(begin);
     static const struct mcp_peer_ops peer_ops = {.send = check_sent};
     peg_str rest = fuzz_input(data, size);
     struct world w = {0};

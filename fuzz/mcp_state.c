@@ -3,9 +3,9 @@
 /*
  * Input: what clients send as requestState, a line each. A line begins with who and what:
  *
- *   a letter of "aA"   the principal that was asked, or another one
- *   a letter of "rR"   the request that was asked about, or another one
- *   a digit            so many minutes pass before it
+ *   one of "aA"   the principal that was asked, or another one
+ *   one of "rR"   the request that was asked about, or another one
+ *   a digit       so many minutes pass before it
  *
  * and goes on with the state, in which "$" stands for the one that the client was given.
  *
@@ -18,6 +18,7 @@
 #include "base/text/base64.h"
 #include "fuzz.h"
 #include "mcp/protocol/protocol.h"
+#include "mcp_source.h"
 
 enum { MINUTE_MS = 60000, WAIT_MS = 10 * MINUTE_MS, MAX_LINES = 100, MAX_STATE = 512 };
 
@@ -34,16 +35,6 @@ struct world {
 };
 
 /* ---- the source ---- */
-
-static peg_status list_none(struct mcp_source *source, enum mcp_list_kind kind, peg_str after,
-                            struct mcp_page *page)
-{
-    (void)source;
-    (void)kind;
-    (void)after;
-    (void)page;
-    return PEG_OK;
-}
 
 static void begin(struct mcp_source *source, struct mcp_call *call)
 {
@@ -63,22 +54,6 @@ static void begin(struct mcp_source *source, struct mcp_call *call)
     REQUIRE(peg__str_is(request->resumed, TOKEN), "a retry has the token of its call");
     w->n_resumed++;
     mcp_call_end(call, &(struct mcp_result){0});
-}
-
-static void answer(struct mcp_source *source, struct mcp_call *call, const peg_json *answers,
-                   const char *reason)
-{
-    (void)source;
-    (void)call;
-    (void)answers;
-    (void)reason;
-}
-
-static void cancel(struct mcp_source *source, struct mcp_call *call, const char *reason)
-{
-    (void)source;
-    (void)call;
-    (void)reason;
 }
 
 /* ---- the client ---- */
@@ -189,8 +164,7 @@ static bool is_retry(peg_str line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct mcp_source_ops source_ops = {
-        .list = list_none, .begin = begin, .answer = answer, .cancel = cancel};
+    static const struct mcp_source_ops source_ops = FUZZ_SOURCE_OPS(begin);
     static const unsigned char secret[32] = "a secret of thirty-two bytes 012";
     peg_str rest = fuzz_input(data, size);
     struct world w = {.now_ms = MINUTE_MS};

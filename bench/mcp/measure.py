@@ -51,7 +51,7 @@ def program_finder(build):
 
 
 def watch_memory(process, server):
-    """The most that it has while the load runs, which says little, so that it ends although nobody reads it."""
+    """The most that it has while the load runs, which says little, so that it ends although its output is not read."""
     most = 0.0
     while process.poll() is None:
         most = max(most, server.rss_mb())

@@ -37,7 +37,8 @@ static struct gen_place place_of_branch(const struct gen_place *around, const pe
     gen_place_add(&alone, root, branch);
     gen_place_add(&place, root, branch);
     place.ref_name = alone.ref_name;
-    /* Alternatives with nothing around them: the branch is the type, whoever refers to it. */
+    /* Alternatives with nothing around them: the branch is the type, also where it is referred to.
+     */
     return is_thin(around) ? alone : place;
 }
 

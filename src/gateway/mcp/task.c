@@ -5,7 +5,7 @@
  * node. A task of another principal is as unknown as one that there never was.
  *
  *   get     its registers -> has it ended, does it ask?
- *           A call whose coordinator is lost has nobody who ends it: it is awaited for a moment, so
+ *           No node ends a call whose coordinator is lost: the call is awaited for a moment, so
  *           that this node takes it over, or learns that its outcome is unknown.
  *   update  its open question -> the answers that belong to it
  *   cancel  its coordinator is told

@@ -6,7 +6,7 @@
  * Streamable HTTP for a server whose host has read a request and writes the answer: one call of
  * mcp_web_serve() for each request, on a thread of the host's, which waits for the answer.
  *
- * Nobody else works for it. The threads that wait take turns in taking what handlers report: one
+ * It has no thread of its own. The threads that wait take turns in taking what handlers report: one
  * leads, and wakes the others when there is something for them. Between requests nothing happens,
  * and what handlers report waits.
  */

@@ -3,7 +3,7 @@
 /*
  * Threads that wait for answers. Handlers report to all of them together, so one leads: it is woken
  * by reports, takes them all, and wakes those that they are for. A leader that leaves makes another
- * one lead; where nobody waits, reports are taken with the next request.
+ * one lead; where none waits, reports are taken with the next request.
  */
 
 #include <time.h>
