@@ -8,7 +8,7 @@
  * key belongs to one of them: a turn's data, a turn's metadata, a block's metadata.
  *
  * Only JSON fits in, so a bag can always be written and read back; nothing live ever gets into one.
- * Keys that nobody here knows stay as they are.
+ * Unknown keys stay as they are.
  *
  *   peg_key  plain data, usually static const
  *   peg_bag  shared, immutable, reference counted; any thread

@@ -20,8 +20,8 @@
  *
  *   E_NOT_FOUND            PEG_ENOTFOUND      no such toolset, tool or call
  *   E_VALIDATION           PEG_ESCHEMA        the arguments, a schema, a name, a key used twice
- *   E_SERVICE_UNAVAILABLE  PEG_EIO            nobody healthy provides it, or no gateway answers:
- *                          then `cause` is E_STREAM (nobody listens), E_STREAM_ENDED (whoever does
+ *   E_SERVICE_UNAVAILABLE  PEG_EIO            no healthy provider has it, or no gateway answers:
+ *                          then `cause` is E_STREAM (nothing listens), E_STREAM_ENDED (the peer
  *                          ended the connection), E_STREAM_BROKE (later), E_HTTP2 (it speaks
  *                          something else), E_TLS (it speaks none), E_TLS_CERTIFICATE (we refuse
  *                          it) or E_TLS_REFUSED (it refuses us)
@@ -245,7 +245,7 @@ typedef struct peg_remote_question {
     const peg_json *requests;
 } peg_remote_question;
 /* PEG_OK: *ret_answers, which the caller of this frees, has the answer to each by its key, such as
- * {"gate-1": {"action": "accept", "content": {}}}. Else there is none, and the tool is told the
+ * {"gate-1": {"action": "accept", "content": {}}}. Else there is none, and the tool gets the
  * message of reterr, which is to be set. One that does not fit is asked for again. */
 typedef peg_status (*peg_remote_question_fn)(const peg_remote_question *question, void *user,
                                              peg_json_doc **ret_answers, peg_error *reterr);
@@ -267,15 +267,15 @@ typedef struct peg_remote_request {
     const char *parent_tool_call_id;
     const char *idempotency_key;
     /* 0: what the tool or the gateway has, 30 s by default; more than 24 h is refused. The deadline
-     * of the context holds if it is earlier; the gateway is told it, a little early, so that its
-     * word comes in time. */
+     * of the context holds if it is earlier; the gateway gets it, a little early, so that its
+     * answer comes in time. */
     int64_t timeout_ms;
     const peg_remote_entry *metadata; /* handed to the provider as it is */
     size_t n_metadata;
     /* Trace context goes with it if ctx has one: see trace.h. */
     /* Of peg_client_call() and peg_client_call_stream(): on their thread, which may take its time;
      * the call has 10 minutes more if it names no timeout_ms. NULL: there is no one to ask, and the
-     * tool is told at once. */
+     * tool learns it at once. */
     peg_remote_question_fn on_question;
     void *question_user;
     /* What is no JSON comes as content of the result, not in base 64 within JSON. */
@@ -317,7 +317,7 @@ typedef struct peg_remote_content {
 /* What became of a call. Strings are never NULL, and borrowed from the result. */
 typedef struct peg_remote_result {
     peg_remote_outcome outcome;
-    const char *call_id;  /* "" if none was told */
+    const char *call_id;  /* "" if none is known */
     const char *registry; /* that was asked, by its name; "": none was */
     peg_str json;         /* RESULT: JSON text, "" if there is content; else "" */
     /* All but RESULT and RUNNING: a name for programs, and a sentence for people. Of an ERROR these
@@ -342,8 +342,8 @@ typedef struct peg_remote_result {
  * attaches to what was started: a gateway that was restarted meanwhile, and knows nothing of it,
  * starts it anew only if the tool is idempotent, else it is UNKNOWN. So is a call that was attached
  * to and goes on when this one's time is over: with PEG_ETIMEOUT, and the call_id that
- * peg_client_await() takes. When the context stops, the gateway is told, and the result is UNKNOWN,
- * with PEG_ECANCELED or PEG_ETIMEOUT; if nothing was sent, CANCELED or TIMEOUT. */
+ * peg_client_await() takes. When the context stops, this notifies the gateway, and the result is
+ * UNKNOWN, with PEG_ECANCELED or PEG_ETIMEOUT; if nothing was sent, CANCELED or TIMEOUT. */
 PEG_API PEG_MUST_USE peg_status peg_client_call(peg_client *client, peg_ctx *ctx,
                                                 const peg_remote_request *request,
                                                 peg_remote_result **ret_result, peg_error *reterr);
@@ -359,7 +359,7 @@ typedef struct peg_remote_output {
     void *user;
 } peg_remote_output;
 
-/* The same; the output is told on this thread, which may use the client meanwhile. Asked again, a
+/* The same; reports the output on this thread, which may use the client meanwhile. Asked again, a
  * call may leave out what it said in between. */
 PEG_API PEG_MUST_USE peg_status peg_client_call_stream(peg_client *client, peg_ctx *ctx,
                                                        const peg_remote_request *request,
@@ -520,7 +520,7 @@ PEG_API PEG_MUST_USE peg_status peg_client_unregister(peg_client *client, peg_ct
                                                       const char *registry, const char *toolset,
                                                       peg_error *reterr);
 
-/* ---- for whoever runs a gateway ------------------------------------------------------------- */
+/* ---- for operators of a gateway ------------------------------------------------------------- */
 
 typedef struct peg_remote_outcomes {
     uint64_t n_result;
@@ -605,10 +605,10 @@ typedef struct peg_node_status {
 } peg_node_status;
 
 /* For operators: with a token of `pegboard token new --admin`, a certificate whose name is among
- * the gateway's admin_names, on its unix socket, or on this machine if it asks nobody who they are.
+ * the gateway's admin_names, on its unix socket, or on this machine if it has no authentication.
  * Others get E_PERMISSION_DENIED. */
 
-/* As peg_client_unregister(), whoever registered the toolset. */
+/* As peg_client_unregister(), of any owner's toolset. */
 PEG_API PEG_MUST_USE peg_status peg_client_admin_unregister(peg_client *client, peg_ctx *ctx,
                                                             const char *registry,
                                                             const char *toolset, peg_error *reterr);

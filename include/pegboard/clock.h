@@ -28,7 +28,7 @@ PEG_API int64_t peg_clock_mono_ns(const peg_clock *clock);
 PEG_API PEG_MUST_USE peg_status peg_clock_manual_new(int64_t now_ms, peg_clock **ret_clock,
                                                      peg_error *reterr);
 PEG_API peg_clock *peg_clock_manual_free(peg_clock *clock);
-/* Time passes: both readings move, and whoever waits for a moment now past wakes up. */
+/* Time passes: both readings move, and those that wait for a moment now past wake up. */
 PEG_API void peg_clock_manual_advance(peg_clock *clock, int64_t ms);
 /* How many threads wait on this clock, for a moment of it or for something else in a context that
  * has it: a test awaits that before it advances. */

@@ -20,9 +20,9 @@
  * signals as they are by default. Hosts that ignore SIGCHLD, or wait for any process, take away its
  * exit status: the call fails and says so.
  *
- * Offered by a provider (provider.h), what it writes is told to a caller who listens while it runs:
- * standard error, and standard output if that is text (with detects_json: if it does not begin like
- * an object or an array, and there is no output_schema). It never waits for that.
+ * Offered by a provider (provider.h), it reports what it writes to a caller who listens while it
+ * runs: standard error, and standard output if that is text (with detects_json: if it does not
+ * begin like an object or an array, and there is no output_schema). It never waits for that.
  *
  * Failures have a code as their cause: E_COMMAND_EXIT (a status, or a signal), E_COMMAND_SPAWN (not
  * found, not allowed, no resources), E_COMMAND_OUTPUT (too much, or no JSON), E_COMMAND_TIMEOUT,

@@ -40,7 +40,7 @@ PEG_API PEG_MUST_USE peg_status peg_ctx_with_clock(peg_ctx *parent, const peg_cl
 /* One more listener; those of the parent still hear, after it. */
 PEG_API PEG_MUST_USE peg_status peg_ctx_with_events(peg_ctx *parent, peg_event_fn sink, void *user,
                                                     peg_ctx **ret_ctx, peg_error *reterr);
-/* Whoever answers gates, see gate.h; NULL: nobody. */
+/* Answers gates, see gate.h; NULL: they cannot be answered. */
 typedef void (*peg_gate_fn)(peg_gate *gate, void *user);
 PEG_API PEG_MUST_USE peg_status peg_ctx_with_gates(peg_ctx *parent, peg_gate_fn listener,
                                                    void *user, peg_ctx **ret_ctx,

@@ -3,7 +3,7 @@
 #define PEGBOARD_DEFINITIONS_H
 
 /*
- * What a model is told about tools. The neutral form is what a turn holds under
+ * What is advertised of tools to a model. The neutral form is what a turn holds under
  * pegboard.tool_definitions@v1, an array in registry order of
  *
  *   {"name", "description", "parameters": {schema}, "output"?, "examples"?, "tags"?, "version"?,
@@ -85,8 +85,8 @@ typedef struct peg_definitions_options {
 /*
  * The array that goes under "tools" of a request (Gemini: its one entry with functionDeclarations
  * included), compact JSON, the same bytes each time; "[]" for no definitions. Names that the
- * vendor does not take are made acceptable, and told as losses ("fs.read" becomes "fs_read"; two
- * names that would become one are told apart, always the same way). ret_losses may be NULL. The
+ * vendor does not take are made acceptable, and reported as losses ("fs.read" becomes "fs_read";
+ * two names that would become one are told apart, always the same way). ret_losses may be NULL. The
  * text is freed with peg_free(), ret_len may be NULL.
  *
  * PEG_EINVAL (E_DEFINITIONS, `where` "/3/name") for definitions that are none; PEG_ELIMIT

@@ -91,7 +91,7 @@ typedef enum peg_phase {
 } peg_phase;
 PEG_API const char *peg_phase_name(peg_phase phase); /* static */
 
-/* Called on the thread of the run. The turn is live: whoever keeps it makes a copy (peg_turn_copy()
+/* Called on the thread of the run. The turn is live: to keep it, make a copy (peg_turn_copy()
  * is cheap). Failing fails the dispatch (E_SNAPSHOT): before a call, the call is not run. */
 typedef peg_status (*peg_snapshot_fn)(peg_ctx *ctx, const peg_turn *turn, peg_phase phase,
                                       void *user, peg_error *reterr);
@@ -135,7 +135,7 @@ typedef struct peg_dispatch_options {
 /*
  * What became of a turn or dispatch. error says why it did not end well:
  *   PEG_END_ACK      its status is PEG_OK
- *   PEG_END_NACK     what failed, or what peg_dispatch_nack() was told
+ *   PEG_END_NACK     what failed, or the reason given to peg_dispatch_nack()
  *   PEG_END_ABORTED  E_CANCELED with the reason in its message, or E_DEADLINE_EXCEEDED
  * A turn is aborted too if it was stopped before its output pipeline was through; its blocks then
  * are those of a dispatch that ended well.
@@ -172,7 +172,7 @@ PEG_API PEG_MUST_USE peg_status peg_dispatch_run(peg_ctx *ctx, const peg_dispatc
 
 /* ---- from inside: what it is; borrowed from the dispatch ------------------------------ */
 
-/* Of this iteration; whoever keeps it longer takes a reference. */
+/* Of this iteration; to keep it longer, take a reference. */
 PEG_API peg_ctx *peg_dispatch_ctx(const peg_dispatch *dispatch);
 PEG_API peg_registry *peg_dispatch_registry(const peg_dispatch *dispatch); /* its own */
 PEG_API peg_turn *peg_dispatch_turn(const peg_dispatch *dispatch);         /* its own until flush */

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* What to do with a call that nobody answered: vendors refuse such a request. */
+/* What to do with a call without an answer: vendors refuse such a request. */
 typedef enum peg_unanswered {
     PEG_UNANSWERED_SAY_SO = 0, /* answered with a sentence that the outcome is not known */
     PEG_UNANSWERED_REFUSE,     /* PEG_ESTATE (E_ENGINE_UNANSWERED) before anything is sent */

@@ -3,7 +3,7 @@
 #define PEGBOARD_ENVELOPE_H
 
 /*
- * How results are put before a model: in an envelope whose name nobody could have guessed, so that
+ * How results are put before a model: in an envelope whose name cannot be guessed, so that
  * what is inside cannot end it, and which says whether to trust what is inside.
  *
  *   <untrusted_content_9f... nonce="9f..." kind="tool-result" tool="fetch">

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct peg_gate_def {
     size_t size;             /* set by PEG_GATE_DEF_INIT */
     const char *id;          /* NULL: a fresh UUID */
-    const char *reason;      /* what is asked, for whoever answers; required */
+    const char *reason;      /* what is asked, for the person who answers; required */
     const peg_json *payload; /* what it is about; required, copied */
     peg_schema *schema;      /* of the answer; NULL: any value */
     int64_t timeout_ms;      /* 0: none; at least 1 */
@@ -34,7 +34,7 @@ typedef struct peg_gate_def {
 /*
  * Opens a gate on a context and waits. PEG_OK: *ret_value is the answer, the caller's; ret_value
  * may be NULL. Errors:
- *   PEG_EINVAL        E_INVALID_INITIAL_TURN_GATE_VALUE, before anybody is told
+ *   PEG_EINVAL        E_INVALID_INITIAL_TURN_GATE_VALUE, before anyone is notified
  *   PEG_EUNSUPPORTED  E_GATE_UNSUPPORTED: the context has no listener
  *   PEG_ECANCELED     E_TURN_GATE_ABORTED: the gate or what it belongs to was canceled
  *   PEG_ETIMEOUT      E_TURN_GATE_TIMEOUT
@@ -68,7 +68,7 @@ PEG_API PEG_MUST_USE peg_status peg_gate_ask(peg_ctx *ctx, const peg_ask *asks, 
 PEG_API PEG_MUST_USE peg_status peg_call_ask(peg_call *call, const peg_ask *asks, size_t n_asks,
                                              peg_json_doc **ret_answers, peg_error *reterr);
 
-/* ---- for whoever answers ------------------------------------------------------------- */
+/* ---- for the side that answers ------------------------------------------------------------- */
 
 PEG_API peg_gate *peg_gate_ref(peg_gate *gate);
 PEG_API peg_gate *peg_gate_unref(peg_gate *gate);

@@ -56,7 +56,7 @@ typedef struct peg_gateway_config {
     /* Whose words search compares by their stems: a language of libstemmer, or "none" [english]. */
     const char *search_language;
 
-    /* Who may call. Without any of these everybody on this machine may, and nobody else. */
+    /* Authentication. Without any of these all programs on this machine may call, and no others. */
     const char *token_file; /* hashed bearer tokens, see pegboard-token(1) */
     const char *tls_cert;   /* PEM, with tls_key */
     const char *tls_key;

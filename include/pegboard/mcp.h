@@ -18,8 +18,9 @@
  * tool's meta is its title. A handler that waits at a gate (gate.h) asks the person in front of the
  * client, and peg_call_ask() asks for what else a client can do.
  *
- * Handlers run on `concurrency` threads; one that waits at a gate takes nobody's place. Standard
- * output belongs to the protocol: a program that prints there breaks it. Needs libpegboard-mcp.
+ * Handlers run on `concurrency` threads; one that waits at a gate takes no thread from others.
+ * Standard output belongs to the protocol: a program that prints there breaks it. Needs
+ * libpegboard-mcp.
  *
  * The other way round, peg_mcp_import() makes the tools of any MCP server tools of a registry.
  */
@@ -60,7 +61,7 @@ typedef struct peg_mcp_options {
 } peg_mcp_options;
 #define PEG_MCP_OPTIONS_INIT .size = sizeof(peg_mcp_options)
 
-/* Shared by whoever serves and stops; owned. */
+/* Shared by the threads that serve and stop it; owned. */
 typedef struct peg_mcp_server peg_mcp_server;
 
 /* PEG_EINVAL (E_MCP, `where` names the field), PEG_EIO (E_NO_RANDOMNESS; E_MCP: the system has no
@@ -311,7 +312,7 @@ typedef struct peg_mcp_import_options {
     int64_t max_backoff_ms;     /* ...up to this [30,000] */
 
     /* One at a time, on a thread of the client's; during peg_mcp_import() also on the caller's.
-     * Must not call back [nobody]. */
+     * Must not call back. */
     void (*on_event)(const peg_mcp_event *event, void *user);
     void *user;
 

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* No zero value: a tier and a hazard that nobody chose are refused. */
+/* No zero value: a tier and a hazard that were not chosen are refused. */
 typedef enum peg_trust_tier {
     PEG_TIER_UNSET = 0,
     PEG_TIER_FIRST_PARTY,
@@ -50,7 +50,7 @@ typedef struct peg_media_note {
 } peg_media_note;
 
 /* Strings and notes are copied, the reader referenced. Strings are UTF-8; what is required is not
- * empty. Type and filename may hold anything else: whoever renders them makes them safe. */
+ * empty. Type and filename may hold anything else: escape them where they are rendered. */
 typedef struct peg_media_def {
     size_t size;    /* set by PEG_MEDIA_DEF_INIT */
     const char *id; /* NULL: a fresh UUID */

@@ -16,8 +16,8 @@
  * handlers run on the host's threads.
  *
  * A handler may run calls on the pool that it runs on (two pools whose handlers wait for each other
- * are freed by their timeouts alone): while it waits for them it takes nobody's
- * place, so that agents below agents do not wait for each other for ever.
+ * are freed by their timeouts alone): while it waits for them it takes no thread from others,
+ * so that agents below agents do not wait for each other for ever.
  *
  * Shared, reference counted; any thread.
  */
@@ -46,7 +46,7 @@ PEG_API PEG_MUST_USE peg_status peg_pool_new(const peg_pool_options *options, pe
 PEG_API peg_pool *peg_pool_ref(peg_pool *pool);
 /* The last one waits for threads that run; abandoned threads it leaves behind, with a warning in
  * the log that says how many (E_POOL_ABANDONED): what they need stays until they are through. From
- * one of the pool's own threads it waits for nobody, as that would be for itself. */
+ * one of the pool's own threads it does not wait, as that would be for itself. */
 PEG_API peg_pool *peg_pool_unref(peg_pool *pool);
 
 typedef struct peg_pool_state {

@@ -22,8 +22,8 @@
  * offered, or is not any more, as soon as the gateway has heard of it (PEG_PROVIDER_OFFERED).
  *
  * It opens no port: it connects to the gateway, and again when the connection breaks. What it runs
- * then goes on, and what it has finished is told when it is back. A call is started at most once,
- * however often it is handed over, unless its tool is idempotent or read_only.
+ * then goes on, and it reports what it has finished when it is back. A call is started at most
+ * once, however often it is handed over, unless its tool is idempotent or read_only.
  *
  * A provider has one thread for the connection, which answers pings at once whatever the handlers
  * do, and `concurrency` threads for handlers. They block all signals. Several toolsets are several
@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-/* (peg_vendor is whoever sells a model: definitions.h.) */
+/* (peg_vendor is a vendor of models: definitions.h.) */
 typedef struct peg_provider peg_provider;
 
 /* ---- what happens ---------------------------------------------------------------------------- */
@@ -118,8 +118,8 @@ typedef struct peg_provider_options {
     /* Told one at a time: of calls on the thread of their handler, of all else on that of the
      * connection, or on that of a handler that is just telling. Must not block, as the thread has
      * other things to do: what waits, such as writing to a pipe, belongs to a thread of the host.
-     * Meanwhile handlers wait to be told of, and at most 256 events of the connection; more are not
-     * told. Must not call back, but for peg_provider_stop() and _look() [nobody]. */
+     * Meanwhile handlers wait to be reported, and at most 256 events of the connection; more are
+     * dropped. Must not call back, but for peg_provider_stop() and _look(). */
     void (*on_event)(const peg_provider_event *event, void *user);
     void *user;
 

@@ -34,7 +34,7 @@ PEG_API PEG_MUST_USE peg_status peg_registry_copy(peg_registry *registry,
 
 /* Takes its own reference. A name that is taken is PEG_EEXISTS (E_TOOL_ALREADY_REGISTERED, the
  * name in its message), unless overwrite: the tool then takes the other's place and its hidden
- * mark. The tool's on_collision is not asked: whoever calls this knows what is meant. */
+ * mark. The tool's on_collision is not used: this call says what is meant. */
 PEG_API PEG_MUST_USE peg_status peg_registry_register(peg_registry *registry, peg_tool *tool,
                                                       bool overwrite, peg_error *reterr);
 /* Silent if there is none. Calls already running keep their reference. PEG_ENOMEM only. */
@@ -53,7 +53,7 @@ typedef struct peg_tool_list {
 
 PEG_API PEG_MUST_USE peg_status peg_registry_all(peg_registry *registry, peg_tool_list *ret_list,
                                                  peg_error *reterr);
-/* Those a model is told about. */
+/* Those that are advertised to a model. */
 PEG_API PEG_MUST_USE peg_status peg_registry_visible(peg_registry *registry,
                                                      peg_tool_list *ret_list, peg_error *reterr);
 PEG_API PEG_MUST_USE peg_status peg_registry_hidden(peg_registry *registry, peg_tool_list *ret_list,

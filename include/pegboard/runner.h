@@ -35,7 +35,7 @@ typedef struct peg_runner_config {
     size_t n_output;
     peg_event_fn on_event; /* hears every run, before the context's sinks; may be NULL */
     void *on_event_user;
-    peg_gate_fn on_gate; /* answers gates; NULL: a context's own, or nobody */
+    peg_gate_fn on_gate; /* answers gates; NULL: a context's own, or none */
     void *on_gate_user;
 } peg_runner_config;
 #define PEG_RUNNER_CONFIG_INIT                                                                     \
@@ -58,7 +58,7 @@ PEG_API peg_runner *peg_runner_unref(peg_runner *runner);
  * or one without blocks; PEG_ESTATE (E_TURN_BUSY): a dispatch works on it; PEG_ENOMEM.
  *
  * A handler or middleware may run other turns, on this runner too, with a context made from its
- * own; each event is heard once.
+ * own; each event is reported once.
  */
 PEG_API PEG_MUST_USE peg_status peg_runner_run(peg_runner *runner, peg_ctx *ctx, peg_turn *turn,
                                                peg_outcome *ret_outcome, peg_error *reterr);

@@ -167,7 +167,7 @@ PEG_API PEG_MUST_USE peg_status peg_schema_fill(const peg_schema *schema, const 
 /*
  * Compiled schemas by digest of their text without its spaces, and of the options: a
  * schema that comes again is compiled once. Bounded in bytes; the least recently used go first
- * (whoever holds a reference keeps the schema). Any thread. Schemas compiled with
+ * (a reference keeps the schema). Any thread. Schemas compiled with
  * `docs` are not shared.
  */
 typedef struct peg_schema_cache peg_schema_cache;

@@ -25,8 +25,9 @@ extern "C" {
 #endif
 
 /* Builds the database of one call: for a view of the world that depends on who asks. Runs its
- * statements with peg_sqlite_exec(). The context is the call's. If it fails, the log is told why
- * and the model that the database is not available. It leaves no temporary tables. */
+ * statements with peg_sqlite_exec(). The context is the call's. If it fails, the log says why,
+ * and the model gets the error that the database is not available. It leaves no temporary tables.
+ */
 typedef struct peg_sqlite_db peg_sqlite_db;
 typedef peg_status (*peg_sqlite_fill_fn)(peg_sqlite_db *db, peg_ctx *ctx, void *user,
                                          peg_error *reterr);

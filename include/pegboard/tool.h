@@ -4,7 +4,7 @@
 
 /*
  * A tool: a name and a description that a model reads, a JSON Schema that checks what the
- * model sends, and a handler. The schema is compiled once; what the model is told and what the
+ * model sends, and a handler. The schema is compiled once; what the model reads and what the
  * handler gets come from that one object.
  *
  * Shared, immutable, reference counted; a tool may be used from any thread. Its handler is
@@ -26,7 +26,7 @@ typedef void (*peg_tool_fn)(peg_call *call, const peg_json *args, void *user);
 /* What happens when this tool comes into a registry that has its name already: see
  * peg_registry_merge(). */
 typedef enum peg_collision {
-    PEG_COLLISION_FAIL = 0, /* whoever merges decides */
+    PEG_COLLISION_FAIL = 0, /* the merge decides */
     PEG_COLLISION_REPLACE,
     PEG_COLLISION_KEEP,
 } peg_collision;

@@ -29,9 +29,9 @@ typedef enum peg_tool_choice {
 } peg_tool_choice;
 
 typedef enum peg_error_handling {
-    PEG_ERRORS_CONTINUE = 0, /* the model is told */
+    PEG_ERRORS_CONTINUE = 0, /* the model gets the error */
     PEG_ERRORS_ABORT,        /* the first failed call ends the loop; later ones are not run */
-    PEG_ERRORS_RETRY,        /* the handler is run again, then the model is told */
+    PEG_ERRORS_RETRY,        /* the handler is run again, then the model gets the error */
 } peg_error_handling;
 
 /* A value. Zero is not the default everywhere: start from peg_tool_config_default(). */

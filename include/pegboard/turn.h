@@ -56,7 +56,7 @@ typedef struct peg_block_def {
     peg_record *record;     /* RESULT: required; its key is the id of its call block */
     int64_t created_ms;     /* 0: now */
     peg_bag *metadata;      /* a PEG_BAG_BLOCK; may be NULL */
-    /* Members of an object that only whoever made them reads, such as the sealed thoughts of a
+    /* Members of an object that only their maker reads, such as the sealed thoughts of a
      * vendor ("encrypted_content", "signature", "item_id"); copied, may be NULL. A thought needs
      * this or text. Names that pegboard itself uses are refused. */
     const peg_json *payload;

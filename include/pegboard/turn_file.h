@@ -64,8 +64,8 @@ PEG_API PEG_MUST_USE peg_status peg_turn_to_json(const peg_turn *turn,
 typedef struct peg_turn_read_options {
     size_t size; /* set by PEG_TURN_READ_OPTIONS_INIT */
     peg_format format;
-    /* Refuse members, kinds, roles and keys that nobody here knows, and ids that come twice.
-     * Members of a payload are whoever's made the block: they stay. */
+    /* Refuse unknown members, kinds, roles and keys, and ids that come twice.
+     * Members of a payload belong to the maker of the block: they stay. */
     bool strict;
     peg_spool_store *bytes; /* where references lead [nowhere: reading such bytes fails] */
     const peg_artifact_kind *const *kinds; /* the host's, beside text, json and markdown */

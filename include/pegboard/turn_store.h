@@ -73,8 +73,8 @@ typedef struct peg_turn_info {
     int64_t saved_ms;
     size_t n_blocks;
 } peg_turn_info;
-/* Tells of each turn, those saved last first, until fn returns false. session_id.len 0: all. What
- * is told is borrowed for the time of the call. */
+/* Tells of each turn, those saved last first, until fn returns false. session_id.len 0: all. Its
+ * arguments are borrowed for the time of the call. */
 PEG_API PEG_MUST_USE peg_status peg_turn_store_list(peg_turn_store *store, peg_str session_id,
                                                     bool (*fn)(const peg_turn_info *info,
                                                                void *user),

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-enum { ALIGN = 16, FIRST_CHUNK = 1024, LARGEST_STEP = 1 << 20 };
+enum { ALIGN = 16, FIRST_CHUNK = 1024, SMALL = 4 * FIRST_CHUNK, LARGEST_STEP = 1 << 20 };
 
 struct peg__chunk {
     struct peg__chunk *older;
@@ -93,8 +93,21 @@ const char **peg__arena_copy_list(struct peg__arena *arena, const char *const *s
     return copies;
 }
 
+/* One chunk as large as all that there were, so that the same again needs no second one. */
+static struct peg__chunk *enlarge(struct peg__chunk *kept, size_t held)
+{
+    struct peg__chunk *larger = peg__alloc(held);
+
+    if (!larger)
+        return kept;
+    peg__free(kept);
+    larger->size = held - sizeof(*larger);
+    return larger;
+}
+
 void peg__arena_reset(struct peg__arena *arena)
 {
+    const bool has_several = arena->chunk && arena->chunk->older;
     struct peg__chunk *kept = arena->chunk;
     struct peg__chunk *chunk;
 
@@ -110,6 +123,8 @@ void peg__arena_reset(struct peg__arena *arena)
             peg__free(chunk);
         chunk = older;
     }
+    if (has_several && arena->held <= SMALL)
+        kept = enlarge(kept, arena->held);
     arena->chunk = kept;
     arena->held = 0;
     if (kept) {

@@ -22,10 +22,24 @@ struct peg__blob *peg__blob_new(size_t len)
 
 struct peg__blob *peg__blob_copy(peg_str bytes)
 {
-    struct peg__blob *blob = peg__blob_new(bytes.len);
+    return peg__blob_join(&bytes, 1);
+}
 
-    if (blob && bytes.len)
-        memcpy(blob->bytes, bytes.ptr, bytes.len);
+struct peg__blob *peg__blob_join(const peg_str *parts, size_t n)
+{
+    struct peg__blob *blob;
+    size_t len = 0;
+    char *at;
+
+    for (size_t i = 0; i < n; i++)
+        len += parts[i].len;
+    blob = peg__blob_new(len);
+    at = blob ? blob->bytes : NULL;
+    for (size_t i = 0; blob && i < n; i++) {
+        if (parts[i].len)
+            memcpy(at, parts[i].ptr, parts[i].len);
+        at += parts[i].len;
+    }
     return blob;
 }
 

@@ -19,6 +19,8 @@ struct peg__blob {
 /* Room for so many bytes, to be filled before it is shared; NULL: no memory. */
 struct peg__blob *peg__blob_new(size_t len);
 struct peg__blob *peg__blob_copy(peg_str bytes);
+/* The parts, one behind the other. */
+struct peg__blob *peg__blob_join(const peg_str *parts, size_t n);
 /* Out of a buffer that was begun with PEG__BLOB_CAPACITY bytes which mean nothing: takes its memory
  * and leaves it empty. NULL: the buffer has failed, or is shorter than that. */
 enum { PEG__BLOB_CAPACITY = sizeof(struct peg__blob) };

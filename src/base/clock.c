@@ -148,7 +148,7 @@ static void manual_wait(const peg_clock *clock, pthread_cond_t *changed, pthread
     struct peg__observer hook = {.fn = wake_if_due, .user = &waiter};
 
     peg__observers_add(moved, &hook);
-    /* Whoever moved the clock before we hung there did not call us. */
+    /* If the clock moved before the observer was there, it was not called. */
     if (clock->mono_ns(clock) < until_ns)
         pthread_cond_wait(changed, lock);
     /* wake_if_due() may want the lock while we wait for it to end. */

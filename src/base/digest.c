@@ -60,20 +60,19 @@ bool peg__hmac_sha256(peg_str key, peg_str bytes, unsigned char ret_digest[PEG_S
     return is_made;
 }
 
-/* Four bytes at once: each nibble goes into a byte of its own, then all eight become digits. */
-static uint64_t hex_of_four(uint32_t word)
-{
-    const uint64_t sixes = UINT64_C(0x0606060606060606);
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t spread = word;
-    uint64_t nibbles;
+typedef unsigned char sixteen __attribute__((vector_size(16)));
 
-    spread = (spread | spread << 16) & UINT64_C(0x0000FFFF0000FFFF);
-    spread = (spread | spread << 8) & UINT64_C(0x00FF00FF00FF00FF);
-    nibbles = (spread >> 4 & UINT64_C(0x000F000F000F000F)) | (spread & UINT64_C(0x000F000F000F000F))
-                                                                 << 8;
-    /* Ten and more carry into the next four bits when six is added: those are letters. */
-    return nibbles + '0' * ones + ((nibbles + sixes) >> 4 & ones) * ('a' - '0' - 10);
+/* Each half of a byte goes into a byte of its own, then all sixteen become digits at once. */
+static void put_hex_of_eight(const unsigned char *bytes, char *ret_hex)
+{
+    sixteen word = {0};
+    sixteen halves;
+
+    memcpy(&word, bytes, 8);
+    halves = __builtin_shufflevector(word >> 4, word & 15, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+                                     6, 22, 7, 23);
+    halves += '0' + ((sixteen)(halves > 9) & ('a' - '0' - 10));
+    memcpy(ret_hex, &halves, sizeof(halves));
 }
 
 void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex)
@@ -81,14 +80,8 @@ void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex)
     static const char digits[] = "0123456789abcdef";
     size_t i = 0;
 
-    for (; i + 4 <= n; i += 4) {
-        uint32_t word;
-        uint64_t text;
-
-        memcpy(&word, bytes + i, sizeof(word));
-        text = htole64(hex_of_four(le32toh(word)));
-        memcpy(ret_hex + 2 * i, &text, sizeof(text));
-    }
+    for (; i + 8 <= n; i += 8)
+        put_hex_of_eight(bytes + i, ret_hex + 2 * i);
     for (; i < n; i++) {
         ret_hex[2 * i] = digits[bytes[i] >> 4];
         ret_hex[2 * i + 1] = digits[bytes[i] & 15];
@@ -100,13 +93,22 @@ void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex)
 
 enum { NONCE_BYTES = 12, TAG_BYTES = 16 };
 
-bool peg__seal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str bytes, char *ret_sealed)
+static bool make_key(const unsigned char *secret, const char *purpose,
+                     unsigned char ret_key[PEG_SHA256_BYTES])
 {
+    return peg__hmac_sha256((peg_str){(const char *)secret, PEG_SEAL_SECRET_BYTES},
+                            (peg_str){purpose, strlen(purpose)}, ret_key);
+}
+
+bool peg__seal(const unsigned char secret[PEG_SEAL_SECRET_BYTES], const char *purpose,
+               peg_str bytes, char *ret_sealed)
+{
+    unsigned char key[PEG_SHA256_BYTES];
     EVP_CIPHER_CTX *cipher = EVP_CIPHER_CTX_new();
     unsigned char *to = (unsigned char *)ret_sealed;
     int len = 0;
     const bool is_sealed =
-        cipher && peg__random(to, NONCE_BYTES) &&
+        cipher && make_key(secret, purpose, key) && peg__random(to, NONCE_BYTES) &&
         EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, key, to) == 1 &&
         EVP_EncryptUpdate(cipher, to + NONCE_BYTES, &len, (const unsigned char *)bytes.ptr,
                           (int)bytes.len) == 1 &&
@@ -114,12 +116,15 @@ bool peg__seal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str bytes, char 
         EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_GET_TAG, TAG_BYTES,
                             to + NONCE_BYTES + bytes.len) == 1;
 
+    OPENSSL_cleanse(key, sizeof(key));
     EVP_CIPHER_CTX_free(cipher);
     return is_sealed;
 }
 
-bool peg__unseal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str sealed, char *ret_bytes)
+bool peg__unseal(const unsigned char secret[PEG_SEAL_SECRET_BYTES], const char *purpose,
+                 peg_str sealed, char *ret_bytes)
 {
+    unsigned char key[PEG_SHA256_BYTES];
     const unsigned char *from = (const unsigned char *)sealed.ptr;
     unsigned char tag[TAG_BYTES];
     EVP_CIPHER_CTX *cipher;
@@ -132,11 +137,13 @@ bool peg__unseal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str sealed, ch
     n_bytes = (int)(sealed.len - PEG_SEAL_EXTRA);
     memcpy(tag, from + NONCE_BYTES + n_bytes, TAG_BYTES);
     cipher = EVP_CIPHER_CTX_new();
-    is_open = cipher && EVP_DecryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, key, from) == 1 &&
+    is_open = cipher && make_key(secret, purpose, key) &&
+              EVP_DecryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, key, from) == 1 &&
               EVP_DecryptUpdate(cipher, (unsigned char *)ret_bytes, &len, from + NONCE_BYTES,
                                 n_bytes) == 1 &&
               EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, tag) == 1 &&
               EVP_DecryptFinal_ex(cipher, (unsigned char *)ret_bytes + len, &len) == 1;
+    OPENSSL_cleanse(key, sizeof(key));
     EVP_CIPHER_CTX_free(cipher);
     return is_open;
 }

@@ -8,8 +8,8 @@
 
 #include "base/text/str.h"
 
-/* Messages quote what came from outside, and "%.20s" may end inside a character; whoever shows
- * or logs one must get one line of text. */
+/* Messages quote what came from outside, and "%.20s" may end inside a character; a
+ * message is one line of text wherever it is shown or logged. */
 static void make_showable(char *message)
 {
     unsigned char *s = (unsigned char *)message;

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -30,14 +31,36 @@ static void mix(struct state *s)
     s->v2 = rotate(s->v2, 32);
 }
 
-/* Up to eight bytes, the first one lowest, whatever the byte order of the machine. */
-static uint64_t read_word(const char *bytes, size_t n)
+/* The first byte lowest, whatever the byte order of the machine. */
+static uint64_t read_word(const char *bytes)
 {
-    uint64_t word = 0;
+    uint64_t word;
 
-    for (size_t i = 0; i < n; i++)
-        word |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
-    return word;
+    memcpy(&word, bytes, sizeof(word));
+    return le64toh(word);
+}
+
+static uint64_t read_half(const char *bytes)
+{
+    uint32_t half;
+
+    memcpy(&half, bytes, sizeof(half));
+    return le32toh(half);
+}
+
+/* The last n bytes of `len`, fewer than eight: those before them are read, too, and shifted out. */
+static uint64_t read_rest(const char *bytes, size_t n, size_t len)
+{
+    const unsigned char *rest = (const unsigned char *)bytes;
+
+    if (n == 0)
+        return 0;
+    if (len >= 8)
+        return read_word(bytes + n - 8) >> (64 - 8 * n);
+    if (n >= 4)
+        return read_half(bytes) | read_half(bytes + n - 4) << (8 * (n - 4));
+    return rest[0] | (uint64_t)rest[n / 2] << (8 * (n / 2)) |
+           (uint64_t)rest[n - 1] << (8 * (n - 1));
 }
 
 static void absorb(struct state *s, uint64_t word)
@@ -59,8 +82,8 @@ uint64_t peg__hash(struct peg__hash_key key, peg_str bytes)
     size_t left = bytes.len;
 
     for (; left >= 8; left -= 8, at += 8)
-        absorb(&s, read_word(at, 8));
-    absorb(&s, read_word(at, left) | (uint64_t)bytes.len << 56);
+        absorb(&s, read_word(at));
+    absorb(&s, read_rest(at, left, bytes.len) | (uint64_t)bytes.len << 56);
 
     s.v2 ^= 0xff;
     for (int i = 0; i < 3; i++)

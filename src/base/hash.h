@@ -32,12 +32,15 @@ void peg__hex(const unsigned char *bytes, size_t n, char *ret_hex); /* 2 n chara
 
 /* What passes through strangers and comes back: AES-256-GCM with a random nonce. */
 
-enum { PEG_SEAL_KEY_BYTES = 32, PEG_SEAL_EXTRA = 12 + 16 };
+enum { PEG_SEAL_SECRET_BYTES = 32, PEG_SEAL_EXTRA = 12 + 16 };
 
-/* Writes bytes.len + PEG_SEAL_EXTRA bytes. False: out of memory, or no randomness. */
-bool peg__seal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str bytes, char *ret_sealed);
-/* Writes sealed.len - PEG_SEAL_EXTRA bytes. False: it was not sealed with this key, or was changed;
- * or out of memory. */
-bool peg__unseal(const unsigned char key[PEG_SEAL_KEY_BYTES], peg_str sealed, char *ret_bytes);
+/* Each purpose of a secret has a key of its own. Writes bytes.len + PEG_SEAL_EXTRA bytes. False:
+ * out of memory, or no randomness. */
+bool peg__seal(const unsigned char secret[PEG_SEAL_SECRET_BYTES], const char *purpose,
+               peg_str bytes, char *ret_sealed);
+/* Writes sealed.len - PEG_SEAL_EXTRA bytes. False: it was not sealed with this secret, for this
+ * purpose, or was changed; or out of memory. */
+bool peg__unseal(const unsigned char secret[PEG_SEAL_SECRET_BYTES], const char *purpose,
+                 peg_str sealed, char *ret_bytes);
 
 #endif

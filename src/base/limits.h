@@ -264,7 +264,7 @@ enum {
     PEG_LIMIT_OTHER_TOOLS = 512,
     /* All of them: [A-Za-z0-9_-]{1,64}. */
     PEG_LIMIT_PROVIDER_NAME_BYTES = 64,
-    /* Told in one loss report; more nobody reads. */
+    /* Listed in one loss report. */
     PEG_LIMIT_LOSSES = 10000,
     /* Schemas inside schemas, where they are rewritten for a provider: some 2 KiB of stack each. */
     PEG_LIMIT_REWRITE_DEPTH = 64,
@@ -303,11 +303,11 @@ enum {
     PEG_LIMIT_HTTP_ONCE_AGE_S = 4,
     /* Ids of events that a stream is taken up at: they travel as a header. */
     PEG_LIMIT_SSE_ID_BYTES = 1024,
-    /* How often a request looks at what nobody wakes it for. */
+    /* How often a request polls for what cannot wake it. */
     PEG_LIMIT_HTTP_STEP_MS = 250,
     /* How long a server may take to close a stream that has told its end. */
     PEG_LIMIT_HTTP_DRAIN_MS = 200,
-    /* What Retry-After is cut at: a week, which nobody waits for. */
+    /* Retry-After is cut at a week. */
     PEG_LIMIT_RETRY_AFTER_MS = 7 * 24 * 3600 * 1000,
     /* What an answer that is an error may say; the rest is not read. */
     PEG_LIMIT_ENGINE_ERROR_BYTES = 64 << 10,
@@ -322,8 +322,8 @@ enum {
     /* Connections of one listener: each takes some 2 KiB of ours, with TLS 16, and more of the
      * kernel's. */
     PEG_LIMIT_NET_CONNECTIONS = 20000,
-    /* Bytes that wait for a socket. Whoever stops at the first byte that waits holds one scratch
-     * buffer of 64 KiB, and TLS adds to that. */
+    /* Bytes that wait for a socket. A writer that stops at the first byte that waits holds one
+     * scratch buffer of 64 KiB, and TLS adds to that. */
     PEG_LIMIT_NET_QUEUE_BYTES = 1 << 20,
     /* Connecting and the TLS handshake; what grpc-go allows for both. */
     PEG_LIMIT_NET_OPEN_MS = 20000,
@@ -335,9 +335,9 @@ enum {
     /* Addresses of one name. */
     PEG_LIMIT_NET_ADDRESSES = 64,
 
-    /* Bytes of the wire that nobody has read: what one look at a socket may bring. */
+    /* Bytes of the wire that were not read: what one read of a socket may bring. */
     PEG_LIMIT_TLS_UNREAD_BYTES = 64 << 10,
-    /* Bytes for the wire that nobody has sent: a full queue of a stream, and records around it. */
+    /* Bytes for the wire that were not sent: a full queue of a stream, and records around it. */
     PEG_LIMIT_TLS_WIRE_BYTES = 2 << 20,
     /* What a peer may send before the handshake is done, in all and as its first message (which
      * OpenSSL makes room for as soon as it is announced): chains of certificates take 10 KiB. */
@@ -350,7 +350,7 @@ enum {
 
     /* The head of a request of HTTP/1.1: tokens, cookies and trace state fit, as in HTTP/2. */
     PEG_LIMIT_NET_HTTP_HEAD_BYTES = 16 << 10,
-    /* Extensions of chunks and trailers of one body, which nobody reads. */
+    /* Extensions of chunks and trailers of one body, which are skipped. */
     PEG_LIMIT_NET_HTTP_CHUNK_EXTRA_BYTES = 16 << 10,
     /* The body of a request, unless its route has another limit: what gRPC takes as a message. */
     PEG_LIMIT_NET_HTTP_BODY_BYTES = 4 << 20,
@@ -378,7 +378,7 @@ enum {
     /* grpc-go and grpc-js take 16 KiB and 8 KiB; tokens and trace state fit. */
     PEG_LIMIT_GRPC_HEADER_BYTES = 16 << 10,
     /* A block that is larger is read to its end and its call refused, up to so many times as much:
-     * beyond that, whoever sends it loses the connection. All that a program of ours may add
+     * beyond that, its sender loses the connection. All that a program of ours may add
      * (PEG_LIMIT_GRPC_METADATA_BYTES) is less. */
     PEG_LIMIT_GRPC_HEADER_TIMES = 8,
     /* Metadata that a program of ours may add to a call. */
@@ -477,7 +477,7 @@ enum {
     PEG_LIMIT_GRPC_SYMBOL_BYTES = 4096,
     /* Messages declared inside messages; protoc stops at 32 too. */
     PEG_LIMIT_GRPC_NESTING = 32,
-    /* Services whose health is told; what asks for all of them gets at most a hundred, as the
+    /* Services whose health is reported; a request for all of them gets at most a hundred, as the
      * protocol says. */
     PEG_LIMIT_GRPC_HEALTH_SERVICES = 1000,
     PEG_LIMIT_GRPC_HEALTH_LISTED = 100,
@@ -581,7 +581,7 @@ enum {
     PEG_LIMIT_GATEWAY_SCHEMAS = 2000000,
     /* Providers of all nodes, some 160 bytes each on every loop. */
     PEG_LIMIT_GATEWAY_PRESENT = 100000,
-    /* One that nobody has heard of for so long has left with its node. */
+    /* One that was silent for so long has left with its node. */
     PEG_LIMIT_GATEWAY_GONE_MS = 60 * 60 * 1000,
     /* How long the last pong of a toolset without providers is remembered. */
     PEG_LIMIT_GATEWAY_PRESENCE_MS = 24 * 60 * 60 * 1000,
@@ -659,7 +659,7 @@ enum {
     PEG_LIMIT_REMOTE_REFRESH_COOLDOWN_MS = 10000,
     /* A message typed or piped into `pegboard chat`: some 200,000 tokens. */
     PEG_LIMIT_CHAT_LINE_BYTES = 1 << 20,
-    /* Lines of `pegboard provide` that wait for whoever reads its standard error. */
+    /* Lines of `pegboard provide` that wait for a reader of its standard error. */
     PEG_LIMIT_REMOTE_LINES_BYTES = 1 << 20,
     /* A bearer token, and the file it is in: those of identity providers have some KiB. */
     PEG_LIMIT_REMOTE_TOKEN_BYTES = 8 << 10,

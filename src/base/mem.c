@@ -70,6 +70,51 @@ void *peg__alloc_zero(size_t n, size_t size)
     return count(calloc(n ? n : 1, size ? size : 1));
 }
 
+/* AddressSanitizer is to see each use of a block that was given back. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+enum { KEEPS_SPARES = false };
+#else
+enum { KEEPS_SPARES = true };
+#endif
+
+void *peg__spares_take(struct peg__spares *spares, size_t size)
+{
+    void *block = spares->first;
+
+    if (!block)
+        return peg__alloc_zero(1, size);
+    if (must_fail())
+        return NULL;
+    memcpy(&spares->first, block, sizeof(spares->first));
+    spares->n--;
+    return memset(block, 0, size);
+}
+
+void peg__spares_give(struct peg__spares *spares, void *block, unsigned max)
+{
+    if (!KEEPS_SPARES || spares->n >= max) {
+        peg__free(block);
+        return;
+    }
+    memcpy(block, &spares->first, sizeof(spares->first));
+    spares->first = block;
+    spares->n++;
+}
+
+void peg__spares_free(struct peg__spares *spares)
+{
+    while (spares->first) {
+        void *block = spares->first;
+
+        memcpy(&spares->first, block, sizeof(spares->first));
+        peg__free(block);
+    }
+    spares->n = 0;
+}
+
 void *peg__realloc(void *memory, size_t size)
 {
     if (!memory)

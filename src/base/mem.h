@@ -29,6 +29,18 @@ bool peg__reserve(void *pointer_to_items, size_t item_size, size_t want, size_t 
 void *peg__realloc(void *memory, size_t size) __attribute__((warn_unused_result));
 PEG__SHARED void peg__free(void *memory);
 
+/* Blocks of one size that are to be used again, of one thread: malloc() keeps only seven of a size
+ * within reach. */
+struct peg__spares {
+    void *first;
+    unsigned n;
+};
+/* As peg__alloc_zero(1, size). */
+void *peg__spares_take(struct peg__spares *spares, size_t size) __attribute__((warn_unused_result));
+/* Frees the block, or keeps it with at most `max` others. */
+void peg__spares_give(struct peg__spares *spares, void *block, unsigned max);
+void peg__spares_free(struct peg__spares *spares);
+
 /* For an owner that hands its memory out as const, and frees or fills it itself. */
 static inline void *peg__unconst(const void *memory)
 {

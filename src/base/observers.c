@@ -2,62 +2,62 @@
 
 #include "base/observers.h"
 
-void peg__observers_destroy(struct peg__observers *bell)
+void peg__observers_destroy(struct peg__observers *observers)
 {
-    pthread_cond_destroy(&bell->idle);
-    pthread_mutex_destroy(&bell->lock);
+    pthread_cond_destroy(&observers->idle);
+    pthread_mutex_destroy(&observers->lock);
 }
 
-/* At the front, so that a ring that is under way does not meet it. */
-void peg__observers_add(struct peg__observers *bell, struct peg__observer *hook)
+/* At the front, so that a notification that is under way does not meet it. */
+void peg__observers_add(struct peg__observers *observers, struct peg__observer *observer)
 {
-    hook->prev = NULL;
-    hook->n_calls = 0;
-    pthread_mutex_lock(&bell->lock);
-    hook->next = bell->first;
-    if (bell->first)
-        bell->first->prev = hook;
-    bell->first = hook;
-    bell->n_hooks++;
-    pthread_mutex_unlock(&bell->lock);
+    observer->prev = NULL;
+    observer->n_calls = 0;
+    pthread_mutex_lock(&observers->lock);
+    observer->next = observers->first;
+    if (observers->first)
+        observers->first->prev = observer;
+    observers->first = observer;
+    observers->n++;
+    pthread_mutex_unlock(&observers->lock);
 }
 
-void peg__observers_remove(struct peg__observers *bell, struct peg__observer *hook)
+void peg__observers_remove(struct peg__observers *observers, struct peg__observer *observer)
 {
-    pthread_mutex_lock(&bell->lock);
-    while (hook->n_calls > 0)
-        pthread_cond_wait(&bell->idle, &bell->lock);
-    if (hook->prev)
-        hook->prev->next = hook->next;
+    pthread_mutex_lock(&observers->lock);
+    while (observer->n_calls > 0)
+        pthread_cond_wait(&observers->idle, &observers->lock);
+    if (observer->prev)
+        observer->prev->next = observer->next;
     else
-        bell->first = hook->next;
-    if (hook->next)
-        hook->next->prev = hook->prev;
-    bell->n_hooks--;
-    pthread_mutex_unlock(&bell->lock);
+        observers->first = observer->next;
+    if (observer->next)
+        observer->next->prev = observer->prev;
+    observers->n--;
+    pthread_mutex_unlock(&observers->lock);
 }
 
-/* While fn runs its hook stays in the list, because taking it down waits: `next` is good. */
-void peg__observers_notify(struct peg__observers *bell)
+/* While fn runs its observer stays in the list, because its removal waits: `next` is good. */
+void peg__observers_notify(struct peg__observers *observers)
 {
-    pthread_mutex_lock(&bell->lock);
-    for (struct peg__observer *hook = bell->first; hook; hook = hook->next) {
-        hook->n_calls++;
-        pthread_mutex_unlock(&bell->lock);
-        hook->fn(hook->user);
-        pthread_mutex_lock(&bell->lock);
-        if (--hook->n_calls == 0)
-            pthread_cond_broadcast(&bell->idle);
+    pthread_mutex_lock(&observers->lock);
+    for (struct peg__observer *observer = observers->first; observer; observer = observer->next) {
+        observer->n_calls++;
+        pthread_mutex_unlock(&observers->lock);
+        observer->fn(observer->user);
+        pthread_mutex_lock(&observers->lock);
+        if (--observer->n_calls == 0)
+            pthread_cond_broadcast(&observers->idle);
     }
-    pthread_mutex_unlock(&bell->lock);
+    pthread_mutex_unlock(&observers->lock);
 }
 
-size_t peg__observers_len(struct peg__observers *bell)
+size_t peg__observers_len(struct peg__observers *observers)
 {
     size_t n;
 
-    pthread_mutex_lock(&bell->lock);
-    n = bell->n_hooks;
-    pthread_mutex_unlock(&bell->lock);
+    pthread_mutex_lock(&observers->lock);
+    n = observers->n;
+    pthread_mutex_unlock(&observers->lock);
     return n;
 }

@@ -3,11 +3,11 @@
 #define PEG_BASE_OBSERVERS_H
 
 /*
- * A bell: whoever hangs on it is called each time it rings. It allocates nothing; the memory of
- * a hook is its owner's, usually on the stack of a thread that waits.
+ * Functions that are called each time something happens. Nothing is allocated: an observer lies in
+ * its owner's memory, usually on the stack of a thread that waits.
  *
- * fn is called outside the bell's lock, so it may take any lock that its owner holds while
- * hanging a hook up, but not one that its owner holds while taking it down.
+ * fn is called without the lock of the observers, so it may take any lock that its owner holds
+ * while adding an observer, but not one that its owner holds while removing it.
  */
 
 #include <pthread.h>
@@ -16,7 +16,7 @@
 struct peg__observer {
     void (*fn)(void *user);
     void *user;
-    /* The rest is the bell's own. */
+    /* the rest is of the observers */
     struct peg__observer *next;
     struct peg__observer *prev;
     unsigned n_calls; /* that are running */
@@ -27,7 +27,7 @@ struct peg__observers {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     struct peg__observer *first;
-    size_t n_hooks;
+    size_t n;
 };
 
 #define PEG__OBSERVERS                                                                             \
@@ -35,12 +35,12 @@ struct peg__observers {
         .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER                        \
     }
 
-void peg__observers_destroy(struct peg__observers *bell);
-void peg__observers_add(struct peg__observers *bell, struct peg__observer *hook);
+void peg__observers_destroy(struct peg__observers *observers);
+void peg__observers_add(struct peg__observers *observers, struct peg__observer *observer);
 /* When it returns, fn is not running and will not be called. Not from fn. */
-void peg__observers_remove(struct peg__observers *bell, struct peg__observer *hook);
-/* Calls everybody who hung on it before it rang and still does. */
-void peg__observers_notify(struct peg__observers *bell);
-size_t peg__observers_len(struct peg__observers *bell);
+void peg__observers_remove(struct peg__observers *observers, struct peg__observer *observer);
+/* Calls each that was added before and is not removed yet. */
+void peg__observers_notify(struct peg__observers *observers);
+size_t peg__observers_len(struct peg__observers *observers);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "bus/bus.h"
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -16,12 +17,11 @@ enum { NODE_DIGITS = 16, LOOP_DIGITS = 10 };
 
 void bus_address_print(struct bus_address address, char ret_text[BUS_ADDRESS_TEXT])
 {
-    char *at = ret_text;
+    const uint64_t node = htobe64(address.node);
 
-    for (int shift = 60; shift >= 0; shift -= 4)
-        *at++ = "0123456789abcdef"[address.node >> shift & 15];
-    *at++ = '.';
-    *peg__put_decimal(at, address.loop) = '\0';
+    peg__hex((const unsigned char *)&node, sizeof(node), ret_text);
+    ret_text[NODE_DIGITS] = '.';
+    *peg__put_decimal(ret_text + NODE_DIGITS + 1, address.loop) = '\0';
 }
 
 static bool parse_node(peg_str text, uint64_t *ret_node)

@@ -42,21 +42,13 @@ static void take_defaults(struct calls_options *options)
 
 /* ---- leases: of the loop itself, for those who join its calls, and of its providers ---------- */
 
-static void on_own_lease(struct bus_wait *wait, const struct bus_answer *answer)
-{
-    (void)wait;
-    (void)answer; /* a lease that was not renewed is asked for again soon enough, or is gone */
-}
-
+/* One that was not renewed is asked for again soon enough, or is gone. */
 static void renew_own(struct calls_loop *calls)
 {
     char name[BUS_ADDRESS_TEXT];
 
     bus_address_print(calls->bus->self, name);
-    bus_forget_wait(calls->bus, &calls->lease_wait);
-    calls->lease_wait.fn = on_own_lease;
-    bus_lease(calls->bus, peg__str(name), calls->options.lease_ms, BUS_LEASE_TAKE,
-              &calls->lease_wait);
+    bus_lease(calls->bus, peg__str(name), calls->options.lease_ms, BUS_LEASE_TAKE, NULL);
 }
 
 static void renew(struct net_timer *timer)
@@ -137,7 +129,6 @@ struct calls_loop *calls_loop_free(struct calls_loop *calls)
            0); /* each call has given back what it took */
     while (calls->providers)
         calls_provider_free(calls->providers);
-    bus_forget_wait(calls->bus, &calls->lease_wait);
     bus_disarm(calls->bus, &calls->renewal);
     calls_table_free(&calls->by_id);
     calls_outstanding_free(calls);
@@ -148,6 +139,8 @@ struct calls_loop *calls_loop_free(struct calls_loop *calls)
     calls_result_quota_unref(calls->results);
     calls_recent_free(calls->recent);
     calls_quotas_destroy(calls);
+    peg__spares_free(&calls->spare_calls);
+    peg__spares_free(&calls->spare_assignments);
     peg__buf_free(&calls->text);
     peg__buf_free(&calls->frame);
     peg__free(calls);
@@ -231,7 +224,7 @@ void calls_on_reset(void *user)
     calls_providers_on_reset(calls);
     for (struct calls_call *call = calls->first_call; call; call = next) {
         next = call->next;
-        calls_run_reset(call);
+        calls_run_event(call, CALLS_RESET);
     }
 }
 
@@ -248,6 +241,6 @@ void calls_on_node_lost(void *user, struct bus_address address)
         if ((machine->state == CALLS_FOLLOWING &&
              bus_address_equal(machine->coordinator, address)) ||
             (machine->state == CALLS_SENT && bus_address_equal(machine->address, address)))
-            calls_run_recheck(call);
+            calls_run_event(call, CALLS_TIMER);
     }
 }

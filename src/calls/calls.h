@@ -19,6 +19,7 @@
  */
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "bus/bus.h"
 #include "calls/environment.h"
 #include "calls/outcome.h"
@@ -75,6 +76,8 @@ struct calls_loop {
     /* what may be pending */
     struct calls_table by_id; /* coordinated or followed here: several may have one id */
     struct calls_call *first_call;
+    struct peg__spares spare_calls; /* memory */
+    struct peg__spares spare_assignments;
     struct calls_relay *first_relay; /* to calls of other loops */
     struct calls_quotas quotas;      /* of these and the following: quota.c */
     struct calls_table outstanding;  /* calls that were here: see outstanding.c */
@@ -84,9 +87,8 @@ struct calls_loop {
     size_t n_unknown; /* assignments that no coordinator knows of: see reattach.c */
     struct calls_emission *emits;
     struct calls_replying *replies;
-    uint64_t n_emits;         /* so far */
-    struct net_timer renewal; /* of leases */
-    struct bus_wait lease_wait;
+    uint64_t n_emits;                   /* so far */
+    struct net_timer renewal;           /* of leases */
     uint64_t n_tokens;                  /* makes each value that this loop writes its own */
     uint64_t n_dropped;                 /* calls that were here */
     unsigned char random[512];          /* for ids; used from the front */
@@ -98,6 +100,11 @@ struct calls_loop {
     uint64_t n_late;                    /* results that came after the outcome */
     struct calls_recent *recent;        /* calls that were admitted here and have ended */
 };
+
+static inline void calls_arm(const struct calls_loop *calls, struct net_timer *timer, int64_t ms)
+{
+    bus_arm(calls->bus, timer, bus_now_ns(calls->bus) + ms * INT64_C(1000000));
+}
 
 /* `bus` is this loop's, whose events go to calls_on_message() and calls_on_reset() with the
  * struct calls_loop as user. The environment outlives it. */
@@ -186,7 +193,7 @@ struct calls_caller {
     void *span;        /* the gateway's (gateway/routing/call_span.h); NULL: none */
     bool can_be_asked; /* on_question() is to be called */
     /* the rest is the loop's */
-    uint32_t last_question; /* that it was told of */
+    uint32_t last_question; /* that it got */
     bool is_attached;       /* not the first caller of its call */
     bool is_reported;       /* on_admitted() was called */
     struct calls_call *call;
@@ -204,7 +211,7 @@ void calls_start(struct calls_loop *calls, const struct calls_request *request,
 void calls_await(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
                  int64_t deadline_ns, struct calls_caller *caller);
 /* The same to cancel it: on_end with CALLS_KIND_CANCELED and no error means that its coordinator
- * was told. */
+ * was notified. */
 void calls_cancel(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
                   struct calls_caller *caller);
 enum calls_leaving {
@@ -264,6 +271,8 @@ struct calls_description {
     struct peg__blob *kept[3];     /* identity, outcome, the last question */
     uint32_t n_questions;
     struct bus_wait wait;
+    /* Gets the answer, unless that is a failure. */
+    void (*step)(struct calls_description *description, const struct bus_answer *answer);
 };
 
 /* Reads the registers of a call. One without an identity is known to the node that coordinates it,
@@ -320,11 +329,7 @@ struct calls_emission {
     void (*fn)(struct calls_emission *emit, enum calls_error error, const char *words);
     /* the loop's */
     struct calls_loop *calls;
-    uint64_t number; /* its own: one call may be answered twice at once */
-    struct bus_id id;
-    uint32_t attempt;
-    char incarnation[65];
-    struct peg__blob *body;
+    struct bus_message message; /* BUS_EMIT, with a number of its own as its epoch */
     struct bus_wait wait;
     struct net_timer late;
     struct calls_emission *next;
@@ -420,22 +425,18 @@ void calls_provider_end_offer(struct calls_provider *provider, struct calls_tool
 void calls_provider_ready(struct calls_provider *provider);
 void calls_provider_pong(struct calls_provider *provider);
 void calls_provider_drain(struct calls_provider *provider);
-/* Has it nothing handed over or waiting? */
-bool calls_provider_is_idle(const struct calls_provider *provider);
 /* A whole result. `response` is a packed pegboard.v1.CallToolResponse without call_id, `result` the
  * JSON in it ("" with an error), borrowed. False: it was not handed this call. */
 bool calls_provider_result(struct calls_provider *provider, const struct bus_id *id,
                            uint32_t attempt, peg_str response, peg_str result, bool is_error);
 /* The same for one of `len` bytes that calls_outcome_of_result() made, which is taken (NULL: there
  * was no memory for it); a worker reads it. */
-bool calls_provider_large_result(struct calls_provider *provider, const struct bus_id *id,
+void calls_provider_large_result(struct calls_provider *provider, const struct bus_id *id,
                                  uint32_t attempt, struct peg__blob *outcome, size_t len);
-/* What it says is no result: the call ends with this error, which is the tool's. */
-bool calls_provider_bad_result(struct calls_provider *provider, const struct bus_id *id,
-                               uint32_t attempt, const char *code, peg_str message);
-/* There was no memory to read what it says: the call ends, and how is not known. */
-bool calls_provider_unread_result(struct calls_provider *provider, const struct bus_id *id,
-                                  uint32_t attempt);
+/* What it says is no result: the call ends with this error, which is the tool's. PEG_ENOMEM: there
+ * was no memory to read it, and how the call ends is not known. */
+void calls_provider_bad_result(struct calls_provider *provider, const struct bus_id *id,
+                               uint32_t attempt, peg_status status, peg_str message);
 void calls_provider_output(struct calls_provider *provider, const struct bus_id *id,
                            uint32_t attempt, peg_str output);
 /* A call that it runs waits for the answer to this, one at a time. False: there will be none, as

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Is a text JSON that a schema accepts? Small ones at once, in memory that the loop keeps; large
- * ones, and those that turn out to take long, on a worker: they cost their own caller and nobody
- * else. */
+ * ones, and those that turn out to take long, on a worker: they cost their own caller
+ * alone. */
 
 #include "calls/check.h"
 
@@ -15,27 +15,27 @@
 #include "wire/report.h"
 #include "json/json.h"
 
-/* One text, and what it is called in words about it: "payload" or "result". */
-struct text {
+/* What texts are checked with, and what they are called in words about them: "payload". */
+struct checking {
+    peg_checker *checker;
+    peg_json_doc *doc;
+    struct peg__buf *words;
     peg_schema *schema; /* NULL: any JSON will do */
-    peg_str json;
     const char *name;
 };
 
 /* As the reference gateway does with payloads. */
-static void begin_words(struct peg__buf *words, const struct text *text)
+static void begin_words(const struct checking *checking)
 {
-    peg__buf_clear(words);
-    peg__buf_printf(words, "%s validation failed: ", text->name);
+    peg__buf_printf(checking->words, "%s validation failed: ", checking->name);
 }
 
-static peg_status explain_parse(const struct text *text, const peg_error *error,
-                                struct peg__buf *words)
+static peg_status explain_parse(const struct checking *checking, const peg_error *error)
 {
-    begin_words(words, text);
-    peg__buf_puts(words, error->message);
+    begin_words(checking);
+    peg__buf_puts(checking->words, error->message);
     if (peg__json_is_duplicate(error))
-        peg__buf_printf(words, " (%s)", error->code);
+        peg__buf_printf(checking->words, " (%s)", error->code);
     return error->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_EPARSE;
 }
 
@@ -64,153 +64,133 @@ static void add_report(struct peg__buf *words, peg_str text)
     }
 }
 
-static peg_status explain_limit(const struct text *text, const peg_checker *checker,
-                                struct peg__buf *words)
+static peg_status explain_limit(const struct checking *checking)
 {
-    const char *reason = peg_checker_reason(checker);
+    const char *reason = peg_checker_reason(checking->checker);
 
     if (peg__str_is(peg__str(reason), "memory"))
         return PEG_ENOMEM;
-    peg__buf_clear(words);
-    peg__buf_printf(words,
+    peg__buf_printf(checking->words,
                     "the check of the %s reached its limit %s before it had a verdict: send less, "
                     "or simplify the schema",
-                    text->name, reason);
+                    checking->name, reason);
     return PEG_ELIMIT;
 }
 
-static peg_status explain_failures(const struct text *text, peg_checker *checker,
-                                   const peg_json *value, struct peg__buf *words)
+/* The verdict first, which is quick; then all that is wrong. */
+static peg_status check_parsed_value(const struct checking *checking, const peg_json *value)
 {
-    peg_report *report;
-    peg_status status = peg_report_new(&report, NULL);
+    peg_verdict verdict = peg_schema_check(checking->schema, checking->checker, value);
+    peg_report *report = NULL;
+    peg_status status = PEG_OK;
 
-    if (status)
-        return status;
-    switch (peg_schema_report(text->schema, checker, value, report)) {
-    case PEG_VALID: /* the verdict said otherwise */
-        break;
-    case PEG_UNDECIDED:
-        status = explain_limit(text, checker, words);
-        break;
-    default:
+    if (verdict == PEG_INVALID) {
+        status = peg_report_new(&report, NULL);
+        if (status)
+            return status;
+        verdict = peg_schema_report(checking->schema, checking->checker, value, report);
+    }
+    if (verdict == PEG_UNDECIDED) {
+        status = explain_limit(checking);
+    } else if (verdict == PEG_INVALID) {
         status = PEG_ESCHEMA;
-        begin_words(words, text);
-        add_report(words, peg_report_text(report));
+        begin_words(checking);
+        add_report(checking->words, peg_report_text(report));
     }
     peg_report_free(report);
     return status;
 }
 
-static peg_status check_parsed_value(const struct text *text, peg_checker *checker,
-                                     const peg_json *value, struct peg__buf *words)
-{
-    switch (peg_schema_check(text->schema, checker, value)) {
-    case PEG_VALID:
-        return PEG_OK;
-    case PEG_UNDECIDED:
-        return explain_limit(text, checker, words);
-    default:
-        return explain_failures(text, checker, value, words);
-    }
-}
-
 /* PEG_ENOMEM: there may be no words about it, or a part of them. */
-static peg_status check_json_text(const struct text *text, peg_checker *checker, peg_json_doc *doc,
-                                  struct peg__buf *words)
+static peg_status check_json(const struct checking *checking, peg_str json)
 {
-    peg_status status;
+    peg_status status = PEG_OK;
     peg_error error;
 
-    peg__buf_clear(words);
-    if (peg_json_reparse(doc, text->json, &peg__json_refuse_duplicates, &error))
-        status = explain_parse(text, &error, words);
-    else if (!text->schema)
-        return PEG_OK;
-    else
-        status = check_parsed_value(text, checker, peg_json_root(doc), words);
-    return words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
+    peg__buf_clear(checking->words);
+    if (peg_json_reparse(checking->doc, json, &peg__json_refuse_duplicates, &error))
+        status = explain_parse(checking, &error);
+    else if (checking->schema)
+        status = check_parsed_value(checking, peg_json_root(checking->doc));
+    return checking->words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
+}
+
+/* An output schema is about JSON. As in the library, a result that is none does not fit it. */
+static peg_status check_content(const struct checking *checking, peg_str response)
+{
+    struct checking each = *checking;
+    struct wire_content part;
+    peg_error error;
+    peg_status status = PEG_OK;
+
+    each.name = "content";
+    peg__buf_clear(checking->words);
+    if (checking->schema) {
+        peg__buf_puts(checking->words,
+                      "result validation failed: the tool has an output schema, and its "
+                      "result is typed content, not JSON");
+        status = PEG_ESCHEMA;
+    } else if (wire_content_check(response, &error)) {
+        peg__buf_puts(checking->words, error.message);
+        status = PEG_EINVAL; /* a limit of the protocol is no check that a worker might finish */
+    }
+    while (!status && wire_content_next(&response, &part)) {
+        if (part.kind == WIRE_JSON)
+            status = check_json(&each, part.bytes);
+    }
+    return checking->words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
+}
+
+/* ---- at once ---- */
+
+static struct checking checking_of(struct calls_loop *calls, peg_schema *schema, const char *name)
+{
+    return (struct checking){calls->checker, calls->doc, &calls->text, schema, name};
 }
 
 peg_status calls_check_now(struct calls_loop *calls, peg_schema *schema, peg_str json,
                            const char *name)
 {
-    const struct text text = {schema, json, name};
+    const struct checking checking = checking_of(calls, schema, name);
 
-    return check_json_text(&text, calls->checker, calls->doc, &calls->text);
+    return check_json(&checking, json);
 }
 
-/* ---- typed content ---- */
-
-static peg_status explain_content(const peg_error *error, struct peg__buf *words)
+peg_status calls_check_content(struct calls_loop *calls, peg_schema *schema, peg_str response)
 {
-    peg__buf_clear(words);
-    peg__buf_puts(words, error->message);
-    /* A limit of the protocol is no check that a worker might finish. */
-    return PEG_EINVAL;
+    const struct checking checking = checking_of(calls, schema, "result");
+
+    return check_content(&checking, response);
 }
 
-/* An output schema is about JSON. As in the library, a result that is none does not fit it. */
-static peg_status check_content(const peg_schema *schema, peg_str response, peg_json_doc *doc,
-                                struct peg__buf *words)
-{
-    struct text text = {.name = "content"};
-    struct wire_content part;
-    peg_error error;
-    peg_status status;
-
-    if (schema) {
-        peg__buf_clear(words);
-        peg__buf_puts(words, "result validation failed: the tool has an output schema, and its "
-                             "result is typed content, not JSON");
-        return words->status == PEG_ENOMEM ? PEG_ENOMEM : PEG_ESCHEMA;
-    }
-    status = wire_content_check(response, &error);
-    if (status)
-        status = explain_content(&error, words);
-    while (!status && wire_content_next(&response, &part)) {
-        text.json = part.bytes;
-        if (part.kind == WIRE_JSON)
-            status = check_json_text(&text, NULL, doc, words);
-    }
-    return words->status == PEG_ENOMEM ? PEG_ENOMEM : status;
-}
-
-peg_status calls_check_content(struct calls_loop *calls, const peg_schema *schema, peg_str response)
-{
-    return check_content(schema, response, calls->doc, &calls->text);
-}
-
-/* ---- on a worker ------------------------------------------------------------------------------
- */
+/* ---- on a worker ---- */
 
 struct calls_check {
     struct net_work work; /* the first member */
     struct peg__blob *keep;
-    struct text text;                 /* in it; the JSON of an answer may be none: "" */
-    peg_str response;                 /* likewise; "": it is no answer */
+    struct calls_check_text text;
+    struct checking checking;
     struct calls_result_quota *quota; /* NULL: it is no answer */
-    uint16_t account;
     peg_status status;
     struct peg__buf words;
-    void (*done)(void *user, peg_status status, peg_str words); /* NULL: forgotten */
+    calls_check_fn *done; /* NULL: forgotten */
     void *user;
 };
 
-/* Whoever packed the answer has seen that they have a kind. */
-static peg_status check_server_data(peg_str response, peg_checker *checker, peg_json_doc *doc,
-                                    struct peg__buf *words)
+/* They have a kind: that was checked when the answer was packed. */
+static peg_status check_server_data(const struct checking *checking, peg_str response)
 {
-    struct text text = {.name = "server-data"};
-    peg_str data;
+    struct checking each = *checking;
+    peg_str item;
     peg_status status = PEG_OK;
 
+    each.name = "server-data";
+    each.schema = NULL;
     while (!status &&
-           wire_next_bytes(&response, PEGBOARD_V1_CALL_TOOL_RESPONSE_SERVER_DATA_FIELD, &data)) {
-        text.json = wire_find_bytes(data, PEGBOARD_V1_SERVER_DATA_DATA_FIELD);
-        if (!text.json.len)
-            text.json = peg__str("");
-        status = check_json_text(&text, checker, doc, words);
+           wire_next_bytes(&response, PEGBOARD_V1_CALL_TOOL_RESPONSE_SERVER_DATA_FIELD, &item)) {
+        const peg_str data = wire_find_bytes(item, PEGBOARD_V1_SERVER_DATA_DATA_FIELD);
+
+        status = check_json(&each, data.len ? data : peg__str(""));
     }
     return status;
 }
@@ -218,34 +198,34 @@ static peg_status check_server_data(peg_str response, peg_checker *checker, peg_
 static void check_on_worker(struct net_work *work)
 {
     struct calls_check *check = (struct calls_check *)work;
-    peg_checker *checker = NULL;
-    peg_json_doc *doc = NULL;
+    const struct calls_check_text *text = &check->text;
+    struct checking *checking = &check->checking;
 
-    check->status = peg_checker_new(NULL, &checker, NULL);
+    check->status = peg_checker_new(NULL, &checking->checker, NULL);
     if (!check->status)
-        check->status = peg_json_parse(peg__str("null"), NULL, &doc, NULL);
-    if (!check->status && (check->text.json.len || !check->response.len))
-        check->status = check_json_text(&check->text, checker, doc, &check->words);
-    if (!check->status && wire_content_is_there(check->response))
-        check->status = check_content(check->text.schema, check->response, doc, &check->words);
+        check->status = peg_json_parse(peg__str("null"), NULL, &checking->doc, NULL);
+    if (!check->status && (text->json.len || !text->response.len))
+        check->status = check_json(checking, text->json);
+    if (!check->status && wire_content_is_there(text->response))
+        check->status = check_content(checking, text->response);
     if (!check->status)
-        check->status = check_server_data(check->response, checker, doc, &check->words);
-    peg_json_doc_free(doc);
-    peg_checker_free(checker);
+        check->status = check_server_data(checking, text->response);
+    peg_json_doc_free(checking->doc);
+    peg_checker_free(checking->checker);
 }
 
 static void free_check(struct calls_check *check)
 {
     if (check->quota)
-        calls_result_quota_end_read(check->quota, check->account, check->keep->len);
+        calls_result_quota_end_read(check->quota, check->text.account, check->keep->len);
     calls_result_quota_unref(check->quota);
     peg__blob_unref(check->keep);
-    peg_schema_unref(check->text.schema);
+    peg_schema_unref(check->checking.schema);
     peg__buf_free(&check->words);
     peg__free(check);
 }
 
-static void done(struct net_work *work, bool was_canceled)
+static void end_check(struct net_work *work, bool was_canceled)
 {
     struct calls_check *check = (struct calls_check *)work;
     const peg_status status = was_canceled ? PEG_ENOMEM : check->status;
@@ -257,45 +237,33 @@ static void done(struct net_work *work, bool was_canceled)
     free_check(check);
 }
 
-struct calls_check *
-calls_check_start_answer(struct calls_loop *calls, peg_schema *schema, struct peg__blob *keep,
-                         const struct calls_check_answer *answer,
-                         void (*done_fn)(void *user, peg_status status, peg_str words), void *user)
+struct calls_check *calls_check_start(struct calls_loop *calls, peg_schema *schema,
+                                      struct peg__blob *keep, const struct calls_check_text *text,
+                                      calls_check_fn *done, void *user)
 {
     struct calls_check *check = (struct calls_check *)peg__alloc_zero(1, sizeof(*check));
 
     if (!check)
         return NULL;
     *check = (struct calls_check){
-        .work = {.work = check_on_worker, .done = done},
+        .work = {.work = check_on_worker, .done = end_check},
         .keep = peg__blob_ref(keep),
-        .text = {.schema = schema ? peg_schema_ref(schema) : NULL,
-                 .json = answer->result,
-                 .name = answer->response.len ? "result" : "payload"},
-        .response = answer->response,
-        .quota = answer->response.len ? calls_result_quota_ref(calls->results) : NULL,
-        .account = answer->account,
+        .text = *text,
+        .checking = {.schema = schema ? peg_schema_ref(schema) : NULL,
+                     .words = &check->words,
+                     .name = text->response.len ? "result" : "payload"},
+        .quota = text->response.len ? calls_result_quota_ref(calls->results) : NULL,
         .words.max = PEG_LIMIT_GATEWAY_MESSAGE_BYTES,
-        .done = done_fn,
+        .done = done,
         .user = user,
     };
     if (check->quota)
-        calls_result_quota_begin_read(check->quota, check->account, keep->len);
+        calls_result_quota_begin_read(check->quota, text->account, keep->len);
     if (net_loop_work(calls->loop, &check->work)) {
         free_check(check);
         return NULL;
     }
     return check;
-}
-
-struct calls_check *calls_check_start(struct calls_loop *calls, peg_schema *schema,
-                                      struct peg__blob *keep, peg_str json,
-                                      void (*done_fn)(void *user, peg_status status, peg_str words),
-                                      void *user)
-{
-    const struct calls_check_answer answer = {.result = json};
-
-    return calls_check_start_answer(calls, schema, keep, &answer, done_fn, user);
 }
 
 enum calls_error calls_check_error(peg_status status)

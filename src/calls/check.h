@@ -13,27 +13,23 @@ struct calls_check;
  * about it. */
 peg_status calls_check_now(struct calls_loop *calls, peg_schema *schema, peg_str json,
                            const char *name);
-/* The same on a worker for what is large; `done` comes on the loop, `words` borrowed. NULL: no
- * memory, and `done` will not come. */
-struct calls_check *calls_check_start(struct calls_loop *calls, peg_schema *schema,
-                                      struct peg__blob *keep, peg_str json,
-                                      void (*done)(void *user, peg_status status, peg_str words),
-                                      void *user);
 /* Is what the response has as typed content (wire/content.h) that, and does the tool promise no
- * JSON? As calls_check_now(). */
-peg_status calls_check_content(struct calls_loop *calls, const peg_schema *schema,
-                               peg_str response);
-/* Likewise a response as calls_provider_result() takes it: its result, unless that is "", its
- * content, and the data of all its server-data. Both lie in `keep`. */
-struct calls_check_answer {
-    peg_str response;
-    peg_str result;
-    uint16_t account; /* for which `keep` is counted until it is read */
+ * JSON? Likewise. */
+peg_status calls_check_content(struct calls_loop *calls, peg_schema *schema, peg_str response);
+
+/* What is large: a payload; or a response as calls_provider_result() takes it, with its result,
+ * unless that is "", its content, and the data of all its server-data. */
+struct calls_check_text {
+    peg_str json;     /* the payload, or the result */
+    peg_str response; /* "": it is a payload */
+    uint16_t account; /* for which the blob of a response is counted until it is read */
 };
-struct calls_check *
-calls_check_start_answer(struct calls_loop *calls, peg_schema *schema, struct peg__blob *keep,
-                         const struct calls_check_answer *answer,
-                         void (*done)(void *user, peg_status status, peg_str words), void *user);
+typedef void calls_check_fn(void *user, peg_status status, peg_str words);
+/* The same on a worker, of text that lies in `keep`; `done` comes on the loop, `words` borrowed.
+ * NULL: no memory, and `done` will not come. */
+struct calls_check *calls_check_start(struct calls_loop *calls, peg_schema *schema,
+                                      struct peg__blob *keep, const struct calls_check_text *text,
+                                      calls_check_fn *done, void *user);
 /* As what a call whose payload was checked with this status is rejected. */
 enum calls_error calls_check_error(peg_status status);
 /* `done` does not come any more. */

@@ -56,8 +56,6 @@ struct calls_choice {
     const char *released; /* the provider that it had before; NULL: none */
 };
 
-/* A provider where it is: what it refuses at one loop it may take at the next. */
-uint64_t calls_provider_hash(const char *incarnation, struct bus_address address);
 /* Has it refused the call? One that gave it back has, unless that is forgiven. */
 bool calls_choice_has_refused(const struct calls_choice *choice, const char *incarnation,
                               struct bus_address address, bool is_forgiven);

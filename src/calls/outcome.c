@@ -35,18 +35,13 @@ struct peg__blob *calls_outcome_write(const struct calls_outcome *outcome)
         .message_len = (uint32_t)outcome->message.len,
         .retry_after_ms = outcome->retry_after_ms,
     };
-    struct peg__blob *blob =
-        peg__blob_new(sizeof(head) + outcome->message.len + outcome->response.len);
+    const peg_str parts[] = {
+        {(const char *)&head, sizeof(head)},
+        outcome->message,
+        outcome->response,
+    };
 
-    if (!blob)
-        return NULL;
-    memcpy(blob->bytes, &head, sizeof(head));
-    if (outcome->message.len)
-        memcpy(blob->bytes + sizeof(head), outcome->message.ptr, outcome->message.len);
-    if (outcome->response.len)
-        memcpy(blob->bytes + sizeof(head) + outcome->message.len, outcome->response.ptr,
-               outcome->response.len);
-    return blob;
+    return peg__blob_join(parts, sizeof(parts) / sizeof(*parts));
 }
 
 /* The attempt in it makes it its writer's own. */
@@ -55,8 +50,8 @@ struct peg__blob *calls_outcome_placeholder(uint32_t attempt, size_t len, bool h
     char text[512];
     const int n = snprintf(
         text, sizeof(text),
-        "the tool has run (attempt %u), and who waited was told how it ended; its result of %zu "
-        "bytes was not kept, because %s%s was reached: look before you repeat it with a new "
+        "the tool has run (attempt %u), and the callers that waited know how it ended; its result "
+        "of %zu bytes was not kept, because %s%s was reached: check before you retry with a new "
         "identity; ask for smaller results, or shorten --result-mapping-ttl",
         (unsigned)attempt, len,
         len > PEG_LIMIT_BUS_SMALL_BYTES ? "PEG_LIMIT_BUS_LARGE_BYTES"

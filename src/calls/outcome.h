@@ -3,7 +3,7 @@
 #define PEG_CALLS_OUTCOME_H
 
 /*
- * How a call ended: what the register `t` has, and what every caller is told. Written once.
+ * How a call ended: what its register RESULT holds, and what every caller gets. Written once.
  */
 
 #include "base/blob.h"

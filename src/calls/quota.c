@@ -68,38 +68,21 @@ static bool has_one(const struct peg__quota *quota, uint16_t key)
     return peg__quota_has(quota, key, 1, PEG__QUOTA_BEGIN);
 }
 
-/* A principal may have a multiple of what is still free, so these are true of one that has
- * nothing while others have filled the node. `node` is for principals that are not told apart. */
-struct reject_reason {
-    const char *principal;
-    const char *node;
-};
-
-static const char *reject_reason(const struct reject_reason *reason, uint16_t key)
-{
-    return key ? reason->principal : reason->node;
-}
-
+/* A principal may have a multiple of what is still free, so these are true of one that has nothing
+ * while others have filled the node. Key 0 is of principals that are not told apart. */
 const char *calls_quota_reject_call(const struct calls_loop *calls, uint16_t key,
                                     size_t large_bytes)
 {
-    static const struct reject_reason too_many = {
-        "quota exceeded: too many calls of this principal; retry when some have ended",
-        "this node has too many calls; retry later",
-    };
-    static const struct reject_reason too_large = {
-        "quota exceeded: too many bytes in large payloads of this principal; retry when some calls "
-        "have ended, or send a reference to the data",
-        "this node has too many bytes in large payloads; retry later, or send a reference to the "
-        "data",
-    };
-
     if (!has_one(&calls->quotas.calls, key))
-        return reject_reason(&too_many, key);
-    if (large_bytes &&
-        !peg__quota_has(&calls->quotas.large_bytes, key, large_bytes, PEG__QUOTA_BEGIN))
-        return reject_reason(&too_large, key);
-    return NULL;
+        return key ? "quota exceeded: too many calls of this principal; retry when some have ended"
+                   : "this node has too many calls; retry later";
+    if (!large_bytes ||
+        peg__quota_has(&calls->quotas.large_bytes, key, large_bytes, PEG__QUOTA_BEGIN))
+        return NULL;
+    return key ? "quota exceeded: too many bytes in large payloads of this principal; retry when "
+                 "some calls have ended, or send a reference to the data"
+               : "this node has too many bytes in large payloads; retry later, or send a reference "
+                 "to the data";
 }
 
 /* A caller that waits for what it has begun need not keep to its quota, which shrinks as others
@@ -115,30 +98,26 @@ bool calls_quota_has_wait(const struct calls_loop *calls, uint16_t key)
 
 const char *calls_quota_reject_provider(const struct calls_loop *calls, uint16_t key)
 {
-    static const struct reject_reason too_many = {
-        "quota exceeded: too many providers of this principal; attach to another node, or retry",
-        "this node has too many providers; attach to another node, or retry",
-    };
-
-    return has_one(&calls->quotas.providers, key) ? NULL : reject_reason(&too_many, key);
+    if (has_one(&calls->quotas.providers, key))
+        return NULL;
+    return key ? "quota exceeded: too many providers of this principal; attach to another node, or "
+                 "retry"
+               : "this node has too many providers; attach to another node, or retry";
 }
 
 const char *calls_quota_reject_report(const struct calls_loop *calls, uint16_t key)
 {
-    static const struct reject_reason too_many = {
-        "quota exceeded: providers of this principal run or report too many calls; retry later",
-        "providers of this node run or report too many calls; retry later",
-    };
-
-    return has_one(&calls->quotas.assignments, key) ? NULL : reject_reason(&too_many, key);
+    if (has_one(&calls->quotas.assignments, key))
+        return NULL;
+    return key ? "quota exceeded: providers of this principal run or report too many calls; retry "
+                 "later"
+               : "providers of this node run or report too many calls; retry later";
 }
 
 const char *calls_quota_reject_watch(const struct calls_loop *calls, uint16_t key)
 {
-    static const struct reject_reason too_many = {
-        "quota exceeded: too many Watch streams of this principal; end some",
-        "this node has too many Watch streams; end some",
-    };
-
-    return has_one(&calls->quotas.watchers, key) ? NULL : reject_reason(&too_many, key);
+    if (has_one(&calls->quotas.watchers, key))
+        return NULL;
+    return key ? "quota exceeded: too many Watch streams of this principal; end some"
+               : "this node has too many Watch streams; end some";
 }

@@ -62,7 +62,7 @@ peg_status calls_result_quota_check(const struct calls_result_quota *quota, uint
                      "PEG_LIMIT_GATEWAY_ALL_ASSEMBLED_BYTES = 256 MiB: try again later");
 }
 
-/* Without principals that are told apart all have one share. */
+/* Without authentication all have one share. */
 static bool has_much_to_read(const struct calls_result_quota *quota, uint16_t account)
 {
     const size_t reading =

@@ -28,7 +28,7 @@ struct calls_result_wait {
     void (*go_on)(struct calls_result_wait *wait);
 };
 
-/* `has_shares`: principals are told apart. NULL: no memory. */
+/* `has_shares`: callers are authenticated, and each principal has its share. NULL: no memory. */
 struct calls_result_quota *calls_result_quota_new(bool has_shares);
 struct calls_result_quota *calls_result_quota_ref(struct calls_result_quota *quota);
 struct calls_result_quota *

@@ -24,51 +24,28 @@ struct subject_head {
     uint64_t toolset_len;
 };
 
-static size_t subject_size(const struct calls_subject *subject)
-{
-    return subject ? sizeof(struct subject_head) + subject->toolset.len + subject->tool.len : 0;
-}
-
-static char *put_str(char *at, peg_str text)
-{
-    return text.len ? (char *)memcpy(at, text.ptr, text.len) + text.len : at;
-}
-
-static void put_subject(char *at, const struct calls_subject *subject)
-{
-    const struct subject_head head = {
-        .admitted_ms = subject->admitted_ms,
-        .toolset_len = subject->toolset.len,
-    };
-
-    memcpy(at, &head, sizeof(head));
-    put_str(put_str(at + sizeof(head), subject->toolset), subject->tool);
-}
-
 struct peg__blob *calls_identity_write(const struct calls_identity *identity,
                                        const struct calls_subject *subject)
 {
-    const peg_str principal = identity->principal;
-    struct peg__blob *blob =
-        peg__blob_new(sizeof(struct head) + principal.len + subject_size(subject));
+    struct subject_head own = {0};
     struct head head = {
         .node = identity->coordinator.node,
         .loop = identity->coordinator.loop,
         .number = identity->number,
         .epoch = identity->epoch,
         .deadline_ms = identity->deadline_ms,
-        .subject_len = (uint32_t)subject_size(subject),
     };
-    char *at;
+    peg_str parts[5] = {{(const char *)&head, sizeof(head)}, identity->principal};
 
-    if (!blob)
-        return NULL;
     memcpy(head.digest, identity->digest, sizeof(head.digest));
-    memcpy(blob->bytes, &head, sizeof(head));
-    at = put_str(blob->bytes + sizeof(head), principal);
-    if (subject)
-        put_subject(at, subject);
-    return blob;
+    if (!subject)
+        return peg__blob_join(parts, 2);
+    own = (struct subject_head){subject->admitted_ms, subject->toolset.len};
+    head.subject_len = (uint32_t)(sizeof(own) + subject->toolset.len + subject->tool.len);
+    parts[2] = peg__strn((const char *)&own, sizeof(own));
+    parts[3] = subject->toolset;
+    parts[4] = subject->tool;
+    return peg__blob_join(parts, 5);
 }
 
 bool calls_identity_read(const struct peg__blob *blob, struct calls_identity *ret_identity)
@@ -112,79 +89,41 @@ struct calls_subject calls_identity_subject(const struct peg__blob *blob)
     return subject;
 }
 
-/* ---- claim tokens ---- */
+/* ---- texts ---- */
 
-enum { MAX_OWNER = 64 }; /* an incarnation, or what calls_claim_token_is_coordinator() knows */
+enum {
+    MAX_OWNER = 64, /* an incarnation, or what calls_claim_token_is_coordinator() knows */
+    MAX_NUMBER = 20,
+};
 
-struct peg__blob *calls_claim_token(struct bus_address self, const char *owner, uint64_t number)
+static char *put_owner(char *at, peg_str owner)
 {
-    const peg_str name = peg__str(owner);
-    char text[MAX_OWNER + 1 + BUS_ADDRESS_TEXT + 20];
-    char *at = text;
+    memcpy(at, owner.ptr, owner.len);
+    at[owner.len] = ' ';
+    return at + owner.len + 1;
+}
 
-    memcpy(at, name.ptr, name.len);
-    at += name.len;
-    *at++ = ' ';
-    bus_address_print(self, at);
+static char *put_address(char *at, struct bus_address address, char end)
+{
+    bus_address_print(address, at);
     at += strlen(at);
-    *at++ = ' ';
+    *at = end;
+    return at + 1;
+}
+
+static char *put_number(char *at, uint64_t number, char end)
+{
     at = peg__put_decimal(at, number);
-    return peg__blob_copy(peg__strn(text, (size_t)(at - text)));
+    *at = end;
+    return at + 1;
 }
 
-bool calls_claim_token_is_coordinator(peg_str owner)
+/* A head that ends at `end`, and the text behind it. */
+static struct peg__blob *join(const char *head, const char *end, peg_str text)
 {
-    return peg__str_is(owner, CALLS_TOKEN_REVOKED) || peg__str_is(owner, CALLS_TOKEN_ENDED);
-}
+    const peg_str parts[] = {{head, (size_t)(end - head)}, text};
 
-peg_str calls_claim_token_owner(const struct peg__blob *token, struct bus_address *ret_address)
-{
-    const peg_str text = peg__blob_str(token);
-    const char *space = (const char *)memchr(text.ptr, ' ', text.len);
-    const char *end;
-    peg_str rest;
-
-    *ret_address = (struct bus_address){0};
-    if (!space)
-        return (peg_str){"", 0};
-    rest = peg__str_from(text, (size_t)(space - text.ptr) + 1);
-    end = (const char *)memchr(rest.ptr, ' ', rest.len);
-    bus_address_parse((peg_str){rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len}, ret_address);
-    return (peg_str){text.ptr, (size_t)(space - text.ptr)};
-}
-
-/* ---- questions: "incarnation attempt number", a line feed, the requests ---- */
-
-enum { MAX_NUMBER = 20 };
-
-static struct peg__blob *join(peg_str head, peg_str text)
-{
-    struct peg__blob *blob = peg__blob_new(head.len + text.len);
-
-    if (!blob)
-        return NULL;
-    memcpy(blob->bytes, head.ptr, head.len);
-    if (text.len)
-        memcpy(blob->bytes + head.len, text.ptr, text.len);
-    return blob;
-}
-
-struct peg__blob *calls_question_write(const struct calls_question *question)
-{
-    const peg_str name = question->incarnation;
-    char head[MAX_OWNER + 2 * MAX_NUMBER + 4];
-    char *at = head;
-
-    if (name.len > MAX_OWNER)
-        return NULL;
-    memcpy(at, name.ptr, name.len);
-    at += name.len;
-    *at++ = ' ';
-    at = peg__put_decimal(at, question->attempt);
-    *at++ = ' ';
-    at = peg__put_decimal(at, question->number);
-    *at++ = '\n';
-    return join(peg__strn(head, (size_t)(at - head)), question->requests);
+    return peg__blob_join(parts, 2);
 }
 
 /* Up to `end`, which is left out; false: it is not there. */
@@ -215,9 +154,56 @@ static bool cut_number(peg_str *text, char end, uint32_t *ret_number)
     return number <= UINT32_MAX;
 }
 
+/* ---- claim tokens: "owner address number" ---- */
+
+struct peg__blob *calls_claim_token(struct bus_address self, const char *owner, uint64_t number)
+{
+    char text[MAX_OWNER + BUS_ADDRESS_TEXT + MAX_NUMBER + 2];
+    char *at = put_owner(text, peg__str(owner));
+
+    at = put_address(at, self, ' ');
+    at = peg__put_decimal(at, number);
+    return peg__blob_copy(peg__strn(text, (size_t)(at - text)));
+}
+
+bool calls_claim_token_is_coordinator(peg_str owner)
+{
+    return peg__str_is(owner, CALLS_TOKEN_REVOKED) || peg__str_is(owner, CALLS_TOKEN_ENDED);
+}
+
+peg_str calls_claim_token_owner(const struct peg__blob *token, struct bus_address *ret_address)
+{
+    peg_str text = peg__blob_str(token);
+    peg_str owner;
+    peg_str address;
+
+    *ret_address = (struct bus_address){0};
+    if (!cut_word(&text, ' ', &owner))
+        return (peg_str){"", 0};
+    if (!cut_word(&text, ' ', &address))
+        address = text;
+    bus_address_parse(address, ret_address);
+    return owner;
+}
+
+/* ---- questions: "incarnation attempt number", a line feed, the requests ---- */
+
+struct peg__blob *calls_question_write(const struct calls_question *question)
+{
+    char head[MAX_OWNER + 2 * MAX_NUMBER + 3];
+    char *at;
+
+    if (question->incarnation.len > MAX_OWNER)
+        return NULL;
+    at = put_owner(head, question->incarnation);
+    at = put_number(at, question->attempt, ' ');
+    at = put_number(at, question->number, '\n');
+    return join(head, at, question->requests);
+}
+
 bool calls_question_read(const struct peg__blob *blob, struct calls_question *ret_question)
 {
-    peg_str text = blob ? peg__blob_str(blob) : (peg_str){"", 0};
+    peg_str text = peg__blob_str(blob);
 
     if (!cut_word(&text, ' ', &ret_question->incarnation) ||
         ret_question->incarnation.len > MAX_OWNER ||
@@ -232,22 +218,16 @@ bool calls_question_read(const struct peg__blob *blob, struct calls_question *re
 
 struct peg__blob *calls_reply_write(const struct calls_reply *reply)
 {
-    char head[2 + BUS_ADDRESS_TEXT + MAX_NUMBER + 2];
-    char *at = head;
+    char head[2 + BUS_ADDRESS_TEXT + MAX_NUMBER + 2] = {(char)reply->kind, ' '};
+    char *at = put_address(head + 2, reply->by, ' ');
 
-    *at++ = (char)reply->kind;
-    *at++ = ' ';
-    bus_address_print(reply->by, at);
-    at += strlen(at);
-    *at++ = ' ';
-    at = peg__put_decimal(at, reply->unique);
-    *at++ = '\n';
-    return join(peg__strn(head, (size_t)(at - head)), reply->text);
+    at = put_number(at, reply->unique, '\n');
+    return join(head, at, reply->text);
 }
 
 bool calls_reply_read(const struct peg__blob *blob, struct calls_reply *ret_reply)
 {
-    peg_str text = blob ? peg__blob_str(blob) : (peg_str){"", 0};
+    peg_str text = peg__blob_str(blob);
     peg_str head;
 
     if (!cut_word(&text, '\n', &head) || !head.len)

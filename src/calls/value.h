@@ -85,4 +85,20 @@ static inline uint32_t calls_id_loop(const struct bus_id *id)
     return id->bytes[14];
 }
 
+/* `n`: the attempt, or the question; 0 for the other registers. */
+static inline struct bus_key calls_key(const struct bus_id *id, enum bus_register what, uint32_t n)
+{
+    return (struct bus_key){
+        .id = *id, .what = (char)what, .n = n, .is_node_local = calls_id_is_node_local(id)};
+}
+
+typedef void calls_answer_fn(struct bus_wait *wait, const struct bus_answer *answer);
+/* `fn` gets what the register holds. */
+static inline void calls_read_register(struct bus *bus, struct bus_key key, struct bus_wait *wait,
+                                       calls_answer_fn *fn)
+{
+    wait->fn = fn;
+    bus_read(bus, &key, wait);
+}
+
 #endif

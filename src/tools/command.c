@@ -228,7 +228,7 @@ static void answer_call(peg_call *call, const struct command *command,
     }
 }
 
-/* What may be told of standard output while it runs. */
+/* What may be reported of standard output while it runs. */
 static enum peg__output_kind kind_of_output(const struct command *command)
 {
     if (command->answers_json || (command->detects_json && command->has_output_schema))

@@ -39,6 +39,22 @@ TEST(arena_keeps_its_largest_chunk_on_reset)
     CHECK_INT(arena.held, 0);
 }
 
+TEST(arena_that_needed_two_small_chunks_needs_one_after_a_reset)
+{
+    struct peg__arena arena = {0};
+    size_t held;
+
+    for (unsigned i = 0; i < 2; i++)
+        CHECK(peg__arena_alloc(&arena, 700));
+    held = arena.held;
+    peg__arena_reset(&arena);
+    CHECK_INT(arena.held, held);
+    for (unsigned i = 0; i < 2; i++)
+        CHECK(peg__arena_alloc(&arena, 700));
+    CHECK_INT(arena.held, held);
+    peg__arena_free(&arena);
+}
+
 TEST(arena_refuses_absurd_sizes)
 {
     struct peg__arena arena = {0};

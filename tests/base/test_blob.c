@@ -18,6 +18,16 @@ TEST(a_blob_holds_a_copy_of_its_bytes_and_ends_with_a_nul)
     peg__blob_unref(blob);
 }
 
+TEST(a_blob_joins_parts_of_which_some_are_empty)
+{
+    const peg_str parts[] = {peg_cstr("a"), {NULL, 0}, peg_cstr("bc")};
+    struct peg__blob *blob = peg__blob_join(parts, 3);
+
+    CHECK_STR(peg__blob_str(blob), "abc");
+    CHECK(blob->bytes[3] == '\0');
+    peg__blob_unref(blob);
+}
+
 TEST(a_blob_lives_as_long_as_its_last_reference)
 {
     struct peg__blob *blob = peg__blob_copy(peg_cstr("kept"));

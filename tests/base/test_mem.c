@@ -142,3 +142,40 @@ TEST(mem_cleanup_frees_at_the_end_of_the_scope)
     }
     CHECK_INT(peg__mem_live(), before);
 }
+
+TEST(mem_spares_are_used_again_and_zeroed)
+{
+    const size_t before = peg__mem_live();
+    struct peg__spares spares = {NULL, 0};
+    char *a = peg__spares_take(&spares, 64);
+    char *b = peg__spares_take(&spares, 64);
+
+    CHECK(a && b);
+    memset(a, 'x', 64);
+    peg__spares_give(&spares, a, 1);
+    peg__spares_give(&spares, b, 1);
+    CHECK(spares.n <= 1);
+    a = peg__spares_take(&spares, 64);
+    CHECK(a);
+    for (int i = 0; i < 64; i++)
+        CHECK_INT(a[i], 0);
+    CHECK_INT(spares.n, 0);
+
+    peg__spares_give(&spares, a, 1);
+    peg__spares_free(&spares);
+    CHECK_INT(peg__mem_live(), before);
+}
+
+TEST(mem_spares_fail_like_other_memory)
+{
+    struct peg__spares spares = {NULL, 0};
+    char *block = peg__spares_take(&spares, 64);
+
+    peg__spares_give(&spares, block, 1);
+    peg__mem_fail_at(1);
+    block = peg__spares_take(&spares, 64);
+    peg__mem_fail_at(0);
+
+    CHECK(!block);
+    peg__spares_free(&spares);
+}

@@ -104,7 +104,8 @@ PEG_PRINTF(2, 3) static void add(struct text *text, const char *fmt, ...)
     CHECK(text->len < sizeof(text->bytes));
 }
 
-static void add_action(struct text *text, const struct calls_action *action)
+static void add_action(struct text *text, const struct calls_machine *m,
+                       const struct calls_action *action)
 {
     const char *name = ACTION_NAMES[action->kind];
 
@@ -121,7 +122,7 @@ static void add_action(struct text *text, const struct calls_action *action)
         add(text, "%s %u", name, action->n);
         break;
     case CALLS_READ_NODE:
-        add(text, "%s %u.%u", name, (unsigned)action->address.node, action->address.loop);
+        add(text, "%s %u.%u", name, (unsigned)m->coordinator.node, m->coordinator.loop);
         break;
     default:
         add(text, "%s%s%s", name, why_name(action->why), reason_name(action->reason));
@@ -213,12 +214,13 @@ static void print_changes(const struct calls_machine *a, const struct calls_mach
           bus_id_equal(&a->id, &b->id));
 }
 
-static void print_actions(const struct calls_actions *actions, struct text *ret_text)
+static void print_actions(const struct calls_machine *m, const struct calls_actions *actions,
+                          struct text *ret_text)
 {
     ret_text->len = 0;
     ret_text->bytes[0] = '\0';
     for (unsigned i = 0; i < actions->n; i++)
-        add_action(ret_text, &actions->list[i]);
+        add_action(ret_text, m, &actions->list[i]);
 }
 
 #endif

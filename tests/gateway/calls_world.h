@@ -377,6 +377,12 @@ static inline void attach(struct world *world, struct player *player, const char
     attach_listing(world, player, incarnation, credits, NULL);
 }
 
+/* Has it nothing handed over or waiting? */
+static inline bool is_provider_idle(const struct player *player)
+{
+    return !player->provider->queue.first && !player->provider->running.first;
+}
+
 /* It has not answered pings for long. */
 static inline void fall_silent(struct world *world, const char *incarnation)
 {

@@ -1075,7 +1075,7 @@ TEST(a_provider_that_comes_back_with_a_call_that_has_ended_may_forget_it)
     settle(&world);
     CHECK_INT(again.n_acks, 1);
     CHECK(caller.n_ends == 1);
-    CHECK(calls_provider_is_idle(again.provider));
+    CHECK(is_provider_idle(&again));
     world_close(&world);
 }
 
@@ -1249,7 +1249,7 @@ TEST(a_draining_provider_loses_no_call_and_gets_no_new_one)
     answer(&world, &other, &other.handed[0], "2");
     CHECK_STR(peg_cstr(running.result), "1");
     CHECK_STR(peg_cstr(waiting.result), "2");
-    CHECK(calls_provider_is_idle(player.provider));
+    CHECK(is_provider_idle(&player));
     calls_provider_leave(player.provider);
     CHECK(peg__quota_used(&world.calls->quotas.providers) == 1);
     world_close(&world);

@@ -407,3 +407,53 @@ TEST(the_owner_hears_of_a_call_that_ended_before_it_was_known_whose_it_is)
     CHECK_STR(peg_cstr(awaits.result), "1");
     world_close(&world);
 }
+
+static void ask_as_anna(struct world *world, struct caller *caller, const char *key)
+{
+    const struct calls_request request = {
+        .toolset = peg_cstr("sums"),
+        .tool = peg_cstr("add"),
+        .payload = peg_cstr("{\"n\":1}"),
+        .principal = peg_cstr("token:anna"),
+        .key = peg_cstr(key),
+        .deadline_ns = NET_NEVER,
+    };
+
+    *caller = (struct caller){.caller.events = &CALLER_EVENTS};
+    calls_start(world->calls, &request, &caller->caller);
+    settle(world);
+}
+
+/* Its identity is being read when the second caller comes, and there is quota again. */
+TEST(a_call_without_quota_that_gets_a_request_is_still_the_same_call)
+{
+    enum { CALLS = 16, SHARE = 12 };
+    const struct calls_options options = {.max_calls = CALLS, .has_principals = true};
+    struct world world;
+    struct player player;
+    struct caller before;
+    struct caller running[SHARE];
+    struct caller waiting[2];
+
+    world_open(&world, &options);
+    attach(&world, &player, "incarnation-1", CALLS);
+    ask_as_anna(&world, &before, "key-1");
+    answer(&world, &player, &player.handed[0], "41");
+    for (unsigned i = 0; i < SHARE; i++)
+        ask_as_anna(&world, &running[i], "");
+
+    go_far(&world);
+    ask_as_anna(&world, &waiting[0], "key-1");
+    for (unsigned i = 0; i < SHARE; i++)
+        answer(&world, &player, &player.handed[1 + i], "1");
+    ask_as_anna(&world, &waiting[1], "key-1");
+    CHECK_INT(n_far_reads, 2);
+    come_near(&world);
+
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_STR(peg_cstr(waiting[i].result), "41");
+        CHECK_INT(waiting[i].error, CALLS_OK);
+    }
+    CHECK_INT(player.n_handed, 1 + SHARE);
+    world_close(&world);
+}

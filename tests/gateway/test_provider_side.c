@@ -553,7 +553,7 @@ static void come_back_with_an_ended_call(const char *key)
     CHECK_INT(again.cancel_reason, BUS_SETTLED);
     answer(&world, &again, &player.handed[0], "9");
     CHECK_INT(again.n_acks, 1);
-    CHECK(calls_provider_is_idle(again.provider));
+    CHECK(is_provider_idle(&again));
     world_close(&world);
 }
 
@@ -606,7 +606,7 @@ TEST(a_call_that_was_listed_and_nobody_knows_is_counted_nowhere_when_it_goes)
     CHECK(calls_provider_has(player.provider, &UNHEARD_OF.id, 1));
     CHECK_INT(world.calls->n_unknown, 1);
     calls_provider_nak(player.provider, &UNHEARD_OF.id, 1, BUS_OVERLOADED);
-    CHECK(calls_provider_is_idle(player.provider));
+    CHECK(is_provider_idle(&player));
     CHECK_INT(world.calls->n_unknown, 0);
     CHECK_INT(calls_count(world.calls), 0);
     world_close(&world);

@@ -135,11 +135,37 @@ TEST(a_long_turn_is_the_last_of_its_round)
 
     world_begin(&w);
     w.a.turn.fn = post_and_burn;
-    w.a.burns_ns = NET_FAIR_QUEUE_NS;
+    w.a.burns_ns = NET_FAIR_QUEUE_MOST_NS;
     net_loop_enqueue(w.loop, &w.a.turn);
     net_loop_enqueue(w.loop, &w.b.turn);
     check_said(&w, "amb");
     world_end(&w);
+}
+
+static int64_t fair_queue_ns_after(struct net_loop *loop, unsigned n_sends, int64_t took_ns)
+{
+    for (unsigned i = 0; i < n_sends; i++)
+        net_loop_note_send(loop, took_ns);
+    return net_loop_fair_queue_ns(loop);
+}
+
+TEST(jobs_have_more_time_where_sending_takes_longer)
+{
+    struct net_loop *loop;
+    int64_t slow_ns;
+
+    CHECK_INT(net_loop_new(&loop, NULL), PEG_OK);
+    CHECK_INT(net_loop_fair_queue_ns(loop), NET_FAIR_QUEUE_LEAST_NS);
+    CHECK_INT(fair_queue_ns_after(loop, 1000, 1000), NET_FAIR_QUEUE_LEAST_NS);
+    slow_ns = fair_queue_ns_after(loop, 1000, 10000);
+    CHECK(slow_ns > 39000 && slow_ns < 41000);
+    /* Some that lost their processor do not count, and there is a bound. */
+    for (unsigned i = 0; i < 300; i++)
+        slow_ns = fair_queue_ns_after(loop, 1, i % 3 ? 10000 : PEG_NS_PER_MS);
+    CHECK(slow_ns > 39000 && slow_ns < 42000);
+    CHECK_INT(fair_queue_ns_after(loop, 1000, PEG_NS_PER_MS), NET_FAIR_QUEUE_MOST_NS);
+    CHECK_INT(fair_queue_ns_after(loop, 1000, 1000), NET_FAIR_QUEUE_LEAST_NS);
+    net_loop_free(loop);
 }
 
 static bool is_behind_after(int64_t burns_ms)

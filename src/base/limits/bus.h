@@ -6,7 +6,7 @@
  * Redis. */
 
 enum {
-    /* Registers of calls that are in flight or kept for whoever asks again, over all loops, and
+    /* Registers of calls that are in flight or kept for those who ask again, over all loops, and
      * their bytes: what their memory may take beside that of calls. A register alone takes some
      * 150 bytes. These bounds hold twice: for calls with an identity, whose ends are kept, and
      * for those without, so that what is kept of the first never refuses the second. */

@@ -2,7 +2,7 @@
 #ifndef PEG_BASE_LIMITS_RECENT_H
 #define PEG_BASE_LIMITS_RECENT_H
 
-/* Beside base/limits.h: what a gateway remembers of what happened lately. */
+/* Beside base/limits.h: what a gateway keeps of calls that ended and of changes. */
 
 enum {
     /* Calls of a loop that have ended and are still listed (ListCalls), and bytes of their names:
@@ -12,6 +12,9 @@ enum {
     /* A provider chooses the codes of its errors: long ones would leave no room for other calls.
      * A longer one is not listed. */
     PEG_LIMIT_GATEWAY_RECENT_CODE_BYTES = 256,
+    /* Calls that ended whose memory a loop keeps for the next ones, and as many assignments: 330
+     * KiB in all. */
+    PEG_LIMIT_GATEWAY_SPARE_CALLS = 256,
     /* Calls of a loop that are not over and are looked at for one list, the newest: to look at so
      * many takes about a millisecond. */
     PEG_LIMIT_GATEWAY_LISTED_CALLS = 10000,

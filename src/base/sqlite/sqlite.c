@@ -408,7 +408,7 @@ peg_status peg__sqlite_run(struct peg__sqlite_stmt *stmt, peg_error *reterr)
 
 void peg__sqlite_reset(struct peg__sqlite_stmt *stmt)
 {
-    sqlite3_reset(real(stmt)); /* repeats the error of the last step, which was told then */
+    sqlite3_reset(real(stmt)); /* repeats the error of the last step, which was reported then */
     sqlite3_clear_bindings(real(stmt));
 }
 

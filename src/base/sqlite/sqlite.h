@@ -60,14 +60,14 @@ peg_status peg__sqlite_scratch_in_memory(struct peg__sqlite *db, peg_error *rete
  * which no watch can stop. LIKE and GLOB then use no index. */
 peg_status peg__sqlite_bound_functions(struct peg__sqlite *db, peg_error *reterr) PEG_MUST_USE;
 /* SQLite 3.38 to 3.40 take their own JSON functions for unsafe in a view. Where that is so, this
- * trusts the schema with functions after all: whoever calls it guards functions (below). */
+ * trusts the schema with functions after all: its caller guards functions (below). */
 void peg__sqlite_let_views_use_json(struct peg__sqlite *db);
 /* Rows changed by the last INSERT, UPDATE or DELETE. */
 int64_t peg__sqlite_changes(const struct peg__sqlite *db);
 int64_t peg__sqlite_last_rowid(const struct peg__sqlite *db);
 /* Stops what runs there now, as soon as it can be. Any thread, while the connection lives. */
 void peg__sqlite_interrupt(struct peg__sqlite *db);
-/* Bytes that all connections of the process hold; 0 if SQLite was told not to count. */
+/* Bytes that all connections of the process hold; 0 if SQLite is configured not to count. */
 int64_t peg__sqlite_memory_used(void);
 
 enum peg__sqlite_limit {

@@ -77,7 +77,7 @@ struct redis_conn_events {
     /* What was sent has left: more can be sent. */
     void (*on_drained)(void *user);
     /* It is gone, and every request has got NULL. E_REDIS_CONNECT, E_REDIS_PROTOCOL,
-     * E_REDIS_TIMEOUT, or what redis_conn_doom() was told. */
+     * E_REDIS_TIMEOUT, or the error of redis_conn_doom(). */
     void (*on_lost)(void *user, const peg_error *error);
 };
 

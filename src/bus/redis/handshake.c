@@ -367,7 +367,7 @@ static void put_config(struct redis_bus *bus)
 
 /* ---- tracking ------------------------------------------------------------------------------ */
 
-/* Only direct toolsets need it: a user who may not is told when one is called. */
+/* Only direct toolsets need it: a user who may not gets an error when one is called. */
 static void on_tracking(struct redis_request *request, const struct resp_value *reply)
 {
     struct redis_command *command = (struct redis_command *)request;

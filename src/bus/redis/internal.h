@@ -308,7 +308,7 @@ void redis_put_leases(struct redis_bus *bus);
 void redis_retake_leases(struct redis_bus *bus);
 /* Looks for loops whose leases have ended. */
 void redis_put_reap(struct redis_bus *bus);
-/* The bus ends with a lease of its own address: the others are told now. */
+/* The bus ends with a lease of its own address: notifies the others now. */
 void redis_put_end(struct redis_bus *bus);
 void redis_on_lost_loop(struct redis_bus *bus, peg_str text);
 /* Redis TIME; asked_ns: when it was asked for. */

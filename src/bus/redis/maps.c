@@ -275,7 +275,7 @@ void redis_maps_load(struct redis_bus *bus)
     }
 }
 
-/* Whoever waits for a loading waits in vain. */
+/* Those that wait for a loading get an error. */
 void redis_maps_lose(struct redis_bus *bus)
 {
     redis_bus_hold(bus);

@@ -48,8 +48,8 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 /* KEYS values, index; ARGV key, expected revision or '*', 's' or 'd', value, channel, the longest
  * value that is published, the most keys. -> written (2: there are too many keys), the key's
  * revision, the map's revision before and now. The index has each key ('k' before it) at its
- * revision, and 'r' at the map's. A change is published with the revision before it, so whoever
- * missed one notices at the next. */
+ * revision, and 'r' at the map's. A change is published with the revision before it, so a
+ * reader that missed one notices at the next. */
 [REDIS_MAP_SET] =
 "local key, want, how, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4]\n"
 "local last = tonumber(redis.call('ZSCORE', KEYS[2], 'r') or 0)\n"

@@ -4,22 +4,11 @@
 
 #include <assert.h>
 
+#include "base/limits/recent.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
 #include "calls/check.h"
-
-static void count(struct calls_call *call, bool is_here)
-{
-    struct calls_quotas *quotas = &call->calls->quotas;
-
-    if (is_here) {
-        peg__quota_add(&quotas->calls, call->account, 1);
-        return;
-    }
-    peg__quota_give_back(&quotas->calls, call->account, 1);
-    if (call->large_bytes)
-        peg__quota_give_back(&quotas->large_bytes, call->account, call->large_bytes);
-}
 
 bool calls_hold_home(struct calls_loop *calls, const struct bus_id *id,
                      struct calls_home **ret_home)
@@ -33,7 +22,8 @@ bool calls_hold_home(struct calls_loop *calls, const struct bus_id *id,
 struct calls_call *calls_call_new(struct calls_loop *calls, const struct bus_id *id,
                                   uint16_t account)
 {
-    struct calls_call *call = (struct calls_call *)peg__alloc_zero(1, sizeof(*call));
+    struct calls_call *call =
+        (struct calls_call *)peg__spares_take(&calls->spare_calls, sizeof(*call));
 
     if (!call)
         return NULL;
@@ -41,7 +31,7 @@ struct calls_call *calls_call_new(struct calls_loop *calls, const struct bus_id 
     call->machine.id = *id;
     if (!calls_hold_home(calls, id, &call->home) || calls_table_add(&calls->by_id, &call->entry)) {
         calls_home_release(call->home);
-        peg__free(call);
+        peg__spares_give(&calls->spare_calls, call, PEG_LIMIT_GATEWAY_SPARE_CALLS);
         return NULL;
     }
     assert(!call->home || calls_home_loop(call->home) == calls->bus->self.loop);
@@ -49,41 +39,9 @@ struct calls_call *calls_call_new(struct calls_loop *calls, const struct bus_id 
     call->account = account;
     call->begun_ns = bus_now_ns(calls->bus);
     call->deadline_ns = NET_NEVER;
-    call->next = calls->first_call;
-    if (call->next)
-        call->next->prev = call;
-    calls->first_call = call;
-    count(call, true);
+    PEG_LIST_PUSH(calls->first_call, call, next, prev);
+    peg__quota_add(&calls->quotas.calls, account, 1);
     return call;
-}
-
-static void unlink_call(struct calls_call *call)
-{
-    struct calls_loop *calls = call->calls;
-
-    if (call->prev)
-        call->prev->next = call->next;
-    else
-        calls->first_call = call->next;
-    if (call->next)
-        call->next->prev = call->prev;
-    count(call, false);
-    calls->n_dropped++;
-    calls_table_remove(&calls->by_id, &call->entry);
-}
-
-void calls_call_count_ended(struct calls_call *call, const struct calls_outcome *outcome)
-{
-    const struct calls_loop *calls = call->calls;
-    struct calls_summary summary;
-
-    if (!call->is_counted)
-        return;
-    calls_call_summary(call, &summary);
-    calls_summary_set_outcome(&summary, outcome);
-    calls->env->count_ended(call->meter, outcome->kind, summary.took_ns);
-    calls_recent_add(calls->recent, &summary);
-    call->is_counted = false;
 }
 
 void calls_call_drop(struct calls_call *call)
@@ -103,16 +61,21 @@ void calls_call_drop(struct calls_call *call)
     if (call->check)
         calls_check_forget(call->check);
     calls_questions_free(call);
-    unlink_call(call);
+    PEG_LIST_REMOVE(calls->first_call, call, next, prev);
+    peg__quota_give_back(&calls->quotas.calls, call->account, 1);
+    if (call->large_bytes)
+        peg__quota_give_back(&calls->quotas.large_bytes, call->account, call->large_bytes);
+    calls->n_dropped++;
+    calls_table_remove(&calls->by_id, &call->entry);
     peg__blob_unref(call->request);
     peg__blob_unref(call->principal);
     peg__blob_unref(call->identity);
     peg__blob_unref(call->outcome);
-    peg__blob_unref(call->token);
+    peg__blob_unref(call->token.blob);
     peg__free(call->listeners);
     calls->env->unref_toolset(calls->user, call->toolset);
     calls_home_release(call->home);
-    peg__free(call);
+    peg__spares_give(&calls->spare_calls, call, PEG_LIMIT_GATEWAY_SPARE_CALLS);
 }
 
 struct calls_call *calls_find(const struct calls_loop *calls, const struct bus_id *id)
@@ -139,20 +102,6 @@ uint32_t calls_call_n_claims(const struct calls_call *call)
     return call->machine.attempt + (calls_call_is_keyed(call) ? 1 : 0);
 }
 
-/* The coordinator knows a random id, and a provider side that it wrote to. So if that is a loop of
- * this node, no other node asks for the registers. */
-struct bus_key calls_call_key(const struct calls_call *call, char what, uint32_t n)
-{
-    return (struct bus_key){
-        .id = call->entry.id,
-        .what = what,
-        .n = n,
-        .is_node_local = calls_id_is_node_local(&call->entry.id),
-        .admits = what == BUS_IDENTITY,
-        .account = call->account,
-    };
-}
-
 void calls_call_release(struct calls_call *call)
 {
     struct calls_loop *calls = call->calls;
@@ -168,14 +117,10 @@ void calls_call_add_caller(struct calls_call *call, struct calls_caller *caller)
 {
     caller->call = call;
     caller->id = call->entry.id;
-    caller->prev = NULL;
-    caller->next = call->callers;
-    if (caller->next)
-        caller->next->prev = caller;
-    call->callers = caller;
+    PEG_LIST_PUSH(call->callers, caller, next, prev);
 }
 
-static void arm_caller(struct calls_caller *caller, int64_t deadline_ns)
+void calls_call_arm_caller(struct calls_caller *caller, int64_t deadline_ns)
 {
     if (deadline_ns != NET_NEVER)
         bus_arm(caller->call->calls->bus, &caller->deadline, deadline_ns);
@@ -187,7 +132,7 @@ void calls_call_attach_caller(struct calls_call *call, struct calls_caller *call
     calls_call_add_caller(call, caller);
     caller->is_attached = true;
     peg__quota_add(&call->calls->quotas.calls, call->account, 1);
-    arm_caller(caller, deadline_ns);
+    calls_call_arm_caller(caller, deadline_ns);
     if (call->reported)
         calls_call_report(call);
 }
@@ -200,12 +145,7 @@ void calls_call_take_caller(struct calls_caller *caller)
         return;
     if (call->cursor == caller)
         call->cursor = caller->next;
-    if (caller->prev)
-        caller->prev->next = caller->next;
-    else
-        call->callers = caller->next;
-    if (caller->next)
-        caller->next->prev = caller->prev;
+    PEG_LIST_REMOVE(call->callers, caller, next, prev);
     bus_disarm(call->calls->bus, &caller->deadline);
     if (caller->is_attached)
         peg__quota_give_back(&call->calls->quotas.calls, call->account, 1);
@@ -213,18 +153,6 @@ void calls_call_take_caller(struct calls_caller *caller)
     caller->call = NULL;
     caller->next = NULL;
     caller->prev = NULL;
-}
-
-void calls_call_split_deadline(struct calls_call *call)
-{
-    struct bus *bus = call->calls->bus;
-
-    if (!call->deadline.is_armed)
-        return;
-    bus_disarm(bus, &call->deadline);
-    for (struct calls_caller *caller = call->callers; caller; caller = caller->next)
-        if (!caller->is_attached)
-            arm_caller(caller, call->deadline_ns);
 }
 
 /* A caller may detach in on_admitted(), which drops nothing. */

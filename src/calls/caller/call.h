@@ -5,23 +5,8 @@
 /*
  * The host of a call on the callers' side: struct calls_call has the machine (coordinator.h) and
  * all that may be pending for it. There is one for each identity and node, on its home (homes.h);
- * callers of other loops reach it through relay.c. calls_call_drop() is right in any state. Each
- * file calls only those below it:
- *
- *   relay.c        callers of other loops; the public functions
- *   reply.c        answers to what calls ask
- *   start.c        a request becomes a call, or one more caller of a call
- *   leave.c        callers that go, followers, outputs
- *   run_call.c     executes what the machine asks for
- *   questions.c    what calls ask, for callers that can be asked
- *   end_call.c     notifies callers of an end
- *   outstanding.c  messages that outlive their call
- *   describe.c     what became of a call, from its registers
- *   list.c         which calls there are
- *   reject.c       how calls end that do not complete, in words
- *   request.c      id, digest, identity and packed form of a request
- *   call.c         life, callers, quota
- *   homes.c        which loop of the node has the call of an identity
+ * callers of other loops reach it through relay.c. calls_call_drop() is right in any state.
+ * docs/modules/calls.md lists the files; each calls only those below it there.
  */
 
 #include "calls/caller/homes.h"
@@ -49,23 +34,25 @@ struct calls_call {
     /* the request; without a tool: it is known by its id, or has no quota */
     struct calls_toolset *toolset;
     const struct calls_tool *tool;
-    struct peg__blob *request; /* a packed pegboard.v1.Call */
-    peg_str payload;           /* in it */
-    peg_str caller_name;       /* likewise: the principal */
-    size_t large_bytes;        /* counted in the quota of large requests */
-    uint16_t account;          /* the key of its quotas; 0: none */
-    struct peg__blob *principal;
-    struct peg__blob *identity; /* what it writes in that register */
-    const char *reject_reason;  /* CALLS_BAR_QUOTA */
+    struct peg__blob *request;   /* a packed pegboard.v1.Call */
+    peg_str payload;             /* in it */
+    peg_str caller_name;         /* likewise: the principal */
+    size_t large_bytes;          /* counted in the quota of large requests */
+    uint16_t account;            /* the key of its quotas; 0: none */
+    struct peg__blob *principal; /* of one that was located */
+    struct peg__blob *identity;  /* what it writes in that register */
+    const char *reject_reason;   /* CALLS_BAR_QUOTA */
     struct calls_meter *meter;
     int64_t begun_ns;
     int64_t deadline_ns;
 
     /* what may be pending */
     struct peg__blob *outcome; /* its own, or one that was read */
-    struct peg__blob *token;   /* the last one; a repeated put writes the same */
-    enum calls_action_kind token_kind;
-    uint32_t token_attempt;
+    struct {
+        struct peg__blob *blob;
+        enum calls_action_kind kind;
+        uint32_t attempt;
+    } token;              /* the last claim token; a repeated put writes the same */
     struct bus_wait wait; /* the machine's request */
     struct bus_wait sent; /* did a loop receive the message? */
     struct bus_wait waiters;
@@ -88,12 +75,9 @@ bool calls_hold_home(struct calls_loop *calls, const struct bus_id *id,
 /* The home of the id is held, and it is this loop. NULL: no memory. */
 struct calls_call *calls_call_new(struct calls_loop *calls, const struct bus_id *id,
                                   uint16_t account);
-/* Once, if it was counted as admitted: counts it, and notes it among those that ended. */
-void calls_call_count_ended(struct calls_call *call, const struct calls_outcome *outcome);
 void calls_call_drop(struct calls_call *call);
 /* The call of an id on this loop; those that only look for one are left out. NULL: none. */
 struct calls_call *calls_find(const struct calls_loop *calls, const struct bus_id *id);
-struct bus_key calls_call_key(const struct calls_call *call, char what, uint32_t n);
 bool calls_call_is_keyed(const struct calls_call *call);
 /* Attempts whose CLAIM may have been written: with an identity, also the one that closes it. */
 uint32_t calls_call_n_claims(const struct calls_call *call);
@@ -102,8 +86,8 @@ void calls_call_add_caller(struct calls_call *call, struct calls_caller *caller)
 void calls_call_attach_caller(struct calls_call *call, struct calls_caller *caller,
                               int64_t deadline_ns);
 void calls_call_take_caller(struct calls_caller *caller);
-/* Each caller waits for its own time from now on, not for the call's. */
-void calls_call_split_deadline(struct calls_call *call);
+/* It waits until then by itself. NET_NEVER: until the call ends. */
+void calls_call_arm_caller(struct calls_caller *caller, int64_t deadline_ns);
 /* To those callers that do not know yet. */
 void calls_call_report(struct calls_call *call);
 /* Its provider has a place again. */
@@ -113,18 +97,16 @@ void calls_call_release(struct calls_call *call);
 
 /* False: no memory. */
 bool calls_random_id(struct calls_loop *calls, bool is_node_local, struct bus_id *ret_id);
-bool calls_has_identity(const struct calls_request *request);
-/* What it is; borrowed from the call. */
-struct calls_subject calls_call_subject(const struct calls_call *call);
-/* The same and more, of a call that was admitted. */
-void calls_call_summary(const struct calls_call *call, struct calls_summary *ret_summary);
 /* Of the tool and of the payload without white space between its values. False: no memory. */
 bool calls_request_digest(const struct calls_request *request, unsigned char ret_digest[32]);
 /* Of the quota for large requests; 0 for a small one. */
 size_t calls_request_large_bytes(const struct calls_request *request);
 /* Packs it for the provider, and writes the identity that the call registers. PEG_ENOMEM. */
 peg_status calls_call_pack(struct calls_call *call, const struct calls_request *request);
-/* The identity with the time and the epoch of now. False: no memory. */
+/* What it writes in that register, with the time and the epoch of now; a call without an identity
+ * may be described by one. NULL: no memory. */
+struct peg__blob *calls_call_make_identity(const struct calls_call *call, uint64_t number);
+/* False: no memory. */
 bool calls_call_renew_identity(struct calls_call *call);
 /* The cluster's time of call->deadline_ns. */
 void calls_call_set_deadline(struct calls_call *call);
@@ -133,6 +115,13 @@ int64_t calls_request_deadline(struct calls_loop *calls, const struct calls_requ
                                const struct calls_tool *tool);
 /* A little before a caller's own deadline, so that the caller learns how the call ended. */
 int64_t calls_give_up_ns(int64_t now_ns, int64_t deadline_ns);
+
+/* ---- list.c ---- */
+
+/* What it is; borrowed from the call. */
+struct calls_subject calls_call_subject(const struct calls_call *call);
+/* Once, if it was counted as admitted: counts it, and notes it among those that ended. */
+void calls_call_count_ended(struct calls_call *call, const struct calls_outcome *outcome);
 
 /* ---- reject.c ---- */
 
@@ -143,6 +132,8 @@ void calls_explain(struct calls_call *call, enum calls_why why, bool is_anothers
 /* Before there is a call. */
 void calls_reject_caller(struct calls_caller *caller, enum calls_error error, peg_str message,
                          int64_t retry_after_ms);
+/* The same for a bar that does not depend on a call: DRAINING, NO_MEMORY. */
+void calls_reject_barred(struct calls_caller *caller, enum calls_bar bar);
 
 /* ---- outstanding.c ---- */
 
@@ -178,16 +169,13 @@ void calls_questions_free(struct calls_call *call);
 
 /* ---- run_call.c: each may end the call ---- */
 
-/* Arms it. */
-void calls_run_deadline(struct calls_call *call);
+/* Names what its answers and timers call, and arms its deadline. */
+void calls_run_begin(struct calls_call *call);
 /* Its payload is valid, or it only attaches. */
 void calls_run_admit(struct calls_call *call);
-void calls_run_locate(struct calls_call *call);
-void calls_run_cancel(struct calls_call *call);
 void calls_run_message(struct calls_call *call, const struct bus_message *message);
-void calls_run_reset(struct calls_call *call);
-/* What it has read may be old: a loop was lost that it depends on, or one more caller asks. */
-void calls_run_recheck(struct calls_call *call);
+/* An event without data. CALLS_TIMER: what it has read may be old. */
+void calls_run_event(struct calls_call *call, enum calls_event_kind kind);
 
 /* ---- leave.c ---- */
 
@@ -200,14 +188,25 @@ void calls_on_output(struct calls_loop *calls, const struct bus_message *message
 
 /* ---- start.c ---- */
 
-void calls_start_here(struct calls_loop *calls, const struct bus_id *id,
-                      const struct calls_request *request, struct calls_caller *caller);
-void calls_locate_here(struct calls_loop *calls, enum calls_origin origin, const struct bus_id *id,
-                       peg_str principal, int64_t deadline_ns, struct calls_caller *caller);
+/* An incoming request, or wait, and what was looked up for it. */
+struct calls_incoming {
+    struct calls_loop *calls;
+    struct calls_caller *caller;
+    enum calls_origin origin;
+    struct bus_id id;
+    const struct calls_request *request; /* of one by its id: the principal, the deadline */
+    /* start.c's, of one that starts a call */
+    struct calls_toolset *toolset;
+    const struct calls_tool *tool;
+    const char *reject_reason; /* there is no quota for a call to begin; NULL: there is */
+};
+
+/* The home of the id is held, and it is this loop. */
+void calls_begin_here(struct calls_incoming *incoming);
 
 /* ---- relay.c ---- */
 
-/* The loop ends: callers of other loops are told. */
+/* The loop ends: notifies callers of other loops. */
 void calls_abandon_callers(struct calls_call *call);
 /* Its own callers of calls on other loops hear nothing any more. */
 void calls_drop_relays(struct calls_loop *calls);

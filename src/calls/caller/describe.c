@@ -18,44 +18,31 @@
 #include "base/text/str.h"
 #include "calls/caller/call.h"
 
-/* ---- the end ---- */
+typedef void step_fn(struct calls_description *d, const struct bus_answer *answer);
 
-static void end_description(struct calls_description *d, enum calls_error error)
+static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    d->fn(d, error);
-}
+    struct calls_description *d = peg__container_of(wait, struct calls_description, wait);
 
-static bool is_unread(struct calls_description *d, const struct bus_answer *answer)
-{
     if (answer->status)
-        end_description(d, answer->status == PEG_ENOMEM ? CALLS_OVERLOADED
-                                                        : CALLS_SERVICE_UNAVAILABLE);
-    return answer->status != PEG_OK;
+        d->fn(d, answer->status == PEG_ENOMEM ? CALLS_OVERLOADED : CALLS_SERVICE_UNAVAILABLE);
+    else
+        d->step(d, answer);
 }
 
-static struct calls_description *description_of(struct bus_wait *wait)
+static void read_next_register(struct calls_description *d, enum bus_register what, uint32_t n,
+                               step_fn *step)
 {
-    return peg__container_of(wait, struct calls_description, wait);
-}
+    const struct bus_key key = calls_key(&d->id, what, n);
 
-static struct bus_key described_key(const struct calls_description *d, char what, uint32_t n)
-{
-    return (struct bus_key){
-        .id = d->id,
-        .what = what,
-        .n = n,
-        .is_node_local = calls_id_is_node_local(&d->id),
-    };
+    d->step = step;
+    bus_read(d->calls->bus, &key, &d->wait);
 }
 
 /* ---- leases: which of those that have it are alive? ---- */
 
-static void on_leases(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_leases(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
-
-    if (is_unread(d, answer))
-        return;
     for (size_t i = 0; i < answer->n_addresses && i <= d->n_claims; i++) {
         const bool is_alive = answer->addresses[i].node != 0;
 
@@ -64,7 +51,7 @@ static void on_leases(struct bus_wait *wait, const struct bus_answer *answer)
         else
             d->is_coordinator_alive = is_alive;
     }
-    end_description(d, CALLS_OK);
+    d->fn(d, CALLS_OK);
 }
 
 static void read_leases(struct calls_description *d)
@@ -79,51 +66,35 @@ static void read_leases(struct calls_description *d)
     if (d->has_identity)
         names[n++] = peg__str(coordinator);
     if (!n) {
-        end_description(d, CALLS_OK);
+        d->fn(d, CALLS_OK);
         return;
     }
-    d->wait.fn = on_leases;
+    d->step = on_leases;
     bus_leases(d->calls->bus, names, n, &d->wait);
 }
 
 /* ---- waiters ---- */
 
-static void on_waiters_read(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_waiters_read(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
-
-    if (is_unread(d, answer))
-        return;
     d->n_waiters = answer->n_addresses;
     read_leases(d);
 }
 
 static void read_waiters(struct calls_description *d)
 {
-    const struct bus_key key = described_key(d, BUS_WAITERS, 0);
+    const struct bus_key key = calls_key(&d->id, BUS_WAITERS, 0);
 
-    d->wait.fn = on_waiters_read;
+    d->step = on_waiters_read;
     bus_waiters(d->calls->bus, &key, &d->wait);
-}
-
-static void read_next_register(struct calls_description *d, char what, uint32_t n,
-                               void (*fn)(struct bus_wait *wait, const struct bus_answer *answer))
-{
-    const struct bus_key key = described_key(d, what, n);
-
-    d->wait.fn = fn;
-    bus_read(d->calls->bus, &key, &d->wait);
 }
 
 /* ---- questions: the last one is open if it has no reply ---- */
 
-static void on_reply_found(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_reply_found(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
     struct calls_question question;
 
-    if (is_unread(d, answer))
-        return;
     if (!answer->current && calls_question_read(d->kept[2], &question)) {
         d->question = d->n_questions;
         d->requests = question.requests;
@@ -132,12 +103,8 @@ static void on_reply_found(struct bus_wait *wait, const struct bus_answer *answe
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): once for each question, PEG_LIMIT_GATEWAY_QUESTIONS at most
-static void on_question_found(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_question_found(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
-
-    if (is_unread(d, answer))
-        return;
     if (answer->current && d->n_questions < PEG_LIMIT_GATEWAY_QUESTIONS) {
         peg__blob_unref(d->kept[2]);
         d->kept[2] = peg__blob_ref(answer->current);
@@ -152,17 +119,13 @@ static void on_question_found(struct bus_wait *wait, const struct bus_answer *an
 
 /* ---- the result ---- */
 
-static void on_result(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_result(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
-
-    if (is_unread(d, answer))
-        return;
     if (answer->current)
         d->kept[1] = peg__blob_ref(answer->current);
     d->has_ended = calls_outcome_read(d->kept[1], &d->outcome);
     if (!d->has_identity && !d->n_claims && !d->has_ended)
-        end_description(d, CALLS_NOT_FOUND);
+        d->fn(d, CALLS_NOT_FOUND);
     else if (!calls_id_is_keyed(&d->id))
         read_leases(d);
     else if (d->wants_question && !d->has_ended)
@@ -188,12 +151,8 @@ static bool take_claim(struct calls_description *d, const struct peg__blob *toke
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): once for each attempt, CALLS_MAX_CLAIMS at most
-static void on_claim(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_claim(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
-
-    if (is_unread(d, answer))
-        return;
     if (answer->current && take_claim(d, answer->current) && d->n_claims < CALLS_MAX_CLAIMS)
         read_next_register(d, BUS_CLAIM, d->n_claims + 1, on_claim);
     else
@@ -222,15 +181,12 @@ static void take_identity(struct calls_description *d, struct peg__blob *blob)
     if (may_be_told(d))
         read_next_register(d, BUS_CLAIM, 1, on_claim);
     else
-        end_description(d, CALLS_NOT_FOUND);
+        d->fn(d, CALLS_NOT_FOUND);
 }
 
-static void on_identity(struct bus_wait *wait, const struct bus_answer *answer)
+static void on_identity(struct calls_description *d, const struct bus_answer *answer)
 {
-    struct calls_description *d = description_of(wait);
-
-    if (!is_unread(d, answer))
-        take_identity(d, answer->current);
+    take_identity(d, answer->current);
 }
 
 /* ---- a call without an identity: asks the loop that coordinates it ---- */
@@ -255,21 +211,6 @@ static void unref_inquiry(struct calls_inquiry *inquiry)
     peg__free(inquiry);
 }
 
-/* As if it had an identity. NULL: no memory. */
-static struct peg__blob *make_identity(const struct calls_call *call)
-{
-    struct bus *bus = call->calls->bus;
-    const struct calls_subject subject = calls_call_subject(call);
-    const struct calls_identity identity = {
-        .coordinator = bus->self,
-        .deadline_ms = call->machine.deadline_ms,
-        .epoch = bus_epoch(bus),
-        .principal = call->caller_name,
-    };
-
-    return calls_identity_write(&identity, &subject);
-}
-
 static void on_inquiry(struct bus_post *post, void *user)
 {
     struct calls_inquiry *inquiry = peg__container_of(post, struct calls_inquiry, ask);
@@ -281,7 +222,7 @@ static void on_inquiry(struct bus_post *post, void *user)
         return;
     }
     inquiry->is_there = call != NULL;
-    inquiry->identity = call ? make_identity(call) : NULL;
+    inquiry->identity = call ? calls_call_make_identity(call, 0) : NULL;
     bus_post(calls->bus, inquiry->from, &inquiry->answer);
 }
 
@@ -293,7 +234,7 @@ static void on_inquiry_answer(struct bus_post *post, void *user)
     if (d) {
         d->inquiry = NULL;
         if (inquiry->is_there && !inquiry->identity)
-            end_description(d, CALLS_OVERLOADED);
+            d->fn(d, CALLS_OVERLOADED);
         else
             take_identity(d, inquiry->identity);
         unref_inquiry(inquiry);
@@ -306,7 +247,7 @@ static void inquire(struct calls_description *d)
     struct calls_inquiry *inquiry = (struct calls_inquiry *)peg__alloc_zero(1, sizeof(*inquiry));
 
     if (!inquiry) {
-        end_description(d, CALLS_OVERLOADED);
+        d->fn(d, CALLS_OVERLOADED);
         return;
     }
     inquiry->ask.fn = on_inquiry;
@@ -335,9 +276,10 @@ void calls_describe(struct calls_loop *calls, const struct bus_id *id, const peg
         .id = *id,
         .calls = calls,
         .principal = principal ? peg__blob_copy(*principal) : NULL,
+        .wait.fn = on_answer,
     };
     if (principal && !description->principal)
-        end_description(description, CALLS_OVERLOADED);
+        description->fn(description, CALLS_OVERLOADED);
     else if (calls_id_is_keyed(id))
         read_next_register(description, BUS_IDENTITY, 0, on_identity);
     else

@@ -50,7 +50,7 @@ static bool may_forget_registers(const struct calls_call *call, const struct cal
 static void finish(struct calls_call *call, const struct calls_outcome *outcome, bool may_forget)
 {
     struct bus *bus = call->calls->bus;
-    const struct bus_key key = calls_call_key(call, BUS_RESULT, 0);
+    const struct bus_key key = calls_key(&call->entry.id, BUS_RESULT, 0);
     const uint32_t n_attempts = calls_call_n_claims(call);
     const bool forgets = may_forget && !call->machine.n_outstanding;
 
@@ -129,7 +129,7 @@ void calls_run_reject(struct calls_call *call, enum calls_error error, peg_str m
     reject_with(call, &outcome, false);
 }
 
-/* Its coordinator cancels the call; its caller knows that it was told. */
+/* Its coordinator cancels the call; its caller learns that the message was sent. */
 void calls_end_stopped(struct calls_call *call, const struct bus_answer *answer)
 {
     const struct calls_outcome stopped = {.kind = CALLS_KIND_CANCELED};

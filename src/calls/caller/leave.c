@@ -24,19 +24,12 @@ static bool is_waited_for(const struct calls_call *call)
     return call->callers || call->away.is_armed;
 }
 
-/* The call that this loop coordinates, or is about to. */
-static struct calls_call *find_coordinated(const struct calls_loop *calls, const struct bus_id *id)
-{
-    struct calls_call *call = calls_find(calls, id);
-
-    return call && !calls_state_follows(call->machine.state) ? call : NULL;
-}
-
-static void send_left(struct calls_loop *calls, const struct bus_id *id, enum bus_reason reason,
-                      uint64_t question, struct bus_address to)
+/* `question`: the one that is asked or answered; 0: none. */
+static void send_hint(struct calls_loop *calls, const struct bus_id *id, struct bus_address to,
+                      enum bus_message_kind kind, enum bus_reason reason, uint64_t question)
 {
     const struct bus_message message = {
-        .kind = BUS_FOLLOWER,
+        .kind = kind,
         .reason = reason,
         .id = *id,
         .epoch = question,
@@ -59,31 +52,23 @@ static void on_waiters(struct bus_wait *wait, const struct bus_answer *answer)
     if (call->is_detached || is_waited_for(call))
         return;
     for (size_t i = 0; !answer->status && i < answer->n_addresses; i++) {
-        const struct bus_message message = {
-            .kind = BUS_WAITING,
-            .id = call->entry.id,
-            .epoch = call->question,
-            .from = calls->bus->self,
-        };
-
         if (bus_address_equal(answer->addresses[i], calls->bus->self))
             continue;
-        bus_send(calls->bus, answer->addresses[i], &message, NULL);
+        send_hint(calls, &call->entry.id, answer->addresses[i], BUS_WAITING, BUS_NO_REASON,
+                  call->question);
         call->n_asked++;
     }
     if (!call->n_asked)
-        calls_run_cancel(call);
+        calls_run_event(call, CALLS_CANCEL);
 }
 
 static void ask_waiters(struct calls_call *call)
 {
-    struct bus *bus = call->calls->bus;
-    const struct bus_key key = calls_call_key(call, BUS_WAITERS, 0);
+    const struct bus_key key = calls_key(&call->entry.id, BUS_WAITERS, 0);
 
     call->question = ++call->calls->n_tokens; /* no answer to an earlier call is one to this */
-    bus_forget_wait(bus, &call->waiters);
     call->waiters.fn = on_waiters;
-    bus_waiters(bus, &key, &call->waiters);
+    bus_waiters(call->calls->bus, &key, &call->waiters);
 }
 
 void calls_on_waiting(struct calls_loop *calls, const struct bus_message *message)
@@ -91,7 +76,7 @@ void calls_on_waiting(struct calls_loop *calls, const struct bus_message *messag
     const struct calls_call *call = calls_find(calls, &message->id);
 
     if (!call || !is_waited_for(call))
-        send_left(calls, &message->id, BUS_LEFT, message->epoch, message->from);
+        send_hint(calls, &message->id, message->from, BUS_FOLLOWER, BUS_LEFT, message->epoch);
 }
 
 /* Its coordinator may have no callers, and not know that this was the last. */
@@ -104,7 +89,7 @@ static void leave_following(struct calls_call *call, enum bus_reason reason)
     calls_call_count_ended(call, &(struct calls_outcome){.kind = CALLS_KIND_CANCELED});
     calls_call_drop(call);
     if (coordinator.node)
-        send_left(calls, &id, reason, 0, coordinator);
+        send_hint(calls, &id, coordinator, BUS_FOLLOWER, reason, 0);
 }
 
 void calls_leave_alone(struct calls_call *call)
@@ -120,7 +105,7 @@ void calls_leave_alone(struct calls_call *call)
     else if (calls_call_is_keyed(call))
         ask_waiters(call);
     else
-        calls_run_cancel(call);
+        calls_run_event(call, CALLS_CANCEL);
 }
 
 static void on_away(struct net_timer *timer)
@@ -139,55 +124,47 @@ static void expect_back(struct calls_call *call, int64_t ms)
 
 /* ---- callers ---- */
 
-static void lose(struct calls_call *call)
+static void leave_coordinated(struct calls_call *call, enum calls_leaving leaving)
 {
-    if (!calls_state_follows(call->machine.state))
+    if (leaving == CALLS_LOSES_CONNECTION) {
         expect_back(call, call->calls->options.reattach_ms);
-    else if (!call->callers)
-        leave_following(call, BUS_AWAY);
+        return;
+    }
+    if (leaving != CALLS_LEAVES)
+        call->is_detached = leaving == CALLS_DETACHES;
+    calls_leave_alone(call);
 }
 
 /* A follower that does not wait has no part in the call but that it goes on. It may be in the
  * middle of reporting that the call was admitted, so it is dropped a little later. */
-static void detach(struct calls_call *call)
+static void leave_followed(struct calls_call *call, enum calls_leaving leaving)
 {
-    if (!calls_state_follows(call->machine.state)) {
-        call->is_detached = true;
-        return;
-    }
-    calls_send(call, call->machine.coordinator, BUS_FOLLOWER, BUS_KEEP, NULL);
-    expect_back(call, 0);
-}
-
-static void abandon(struct calls_call *call)
-{
-    if (!calls_state_follows(call->machine.state)) {
-        call->is_detached = false;
+    if (leaving == CALLS_DETACHES) {
+        calls_send(call, call->machine.coordinator, BUS_FOLLOWER, BUS_KEEP, NULL);
+        expect_back(call, 0);
+    } else if (leaving == CALLS_LEAVES) {
         calls_leave_alone(call);
     } else if (!call->callers) {
-        leave_following(call, BUS_ABANDONED);
+        leave_following(call, leaving == CALLS_ABANDONS ? BUS_ABANDONED : BUS_AWAY);
     }
 }
 
 void calls_leave(struct calls_caller *caller, enum calls_leaving leaving)
 {
     struct calls_call *call = caller->call;
-    const bool may_return =
-        call && calls_call_is_keyed(call) && call->machine.state != CALLS_LOCATING;
 
     if (!call)
         return;
     calls_call_take_caller(caller);
     if (call->machine.state == CALLS_OVER)
         return;
-    if (leaving == CALLS_DETACHES)
-        detach(call);
-    else if (leaving == CALLS_LOSES_CONNECTION && may_return)
-        lose(call);
-    else if (leaving == CALLS_ABANDONS)
-        abandon(call);
+    if (leaving == CALLS_LOSES_CONNECTION &&
+        (!calls_call_is_keyed(call) || call->machine.state == CALLS_LOCATING))
+        leaving = CALLS_LEAVES;
+    if (calls_state_follows(call->machine.state))
+        leave_followed(call, leaving);
     else
-        calls_leave_alone(call);
+        leave_coordinated(call, leaving);
 }
 
 /* ---- followers ---- */
@@ -213,18 +190,18 @@ static void on_left(struct calls_call *call, const struct bus_message *message)
     if (!message->epoch)
         ask_waiters(call);
     else if (message->epoch == call->question && call->n_asked && --call->n_asked == 0)
-        calls_run_cancel(call);
+        calls_run_event(call, CALLS_CANCEL);
 }
 
 void calls_on_follower(struct calls_loop *calls, const struct bus_message *message)
 {
-    struct calls_call *call = find_coordinated(calls, &message->id);
+    struct calls_call *call = calls_find(calls, &message->id);
 
-    if (!call)
+    if (!call || calls_state_follows(call->machine.state))
         return;
     switch (message->reason) {
     case BUS_STOP:
-        calls_run_cancel(call);
+        calls_run_event(call, CALLS_CANCEL);
         break;
     case BUS_LISTEN:
         add_listener(call, message->from);

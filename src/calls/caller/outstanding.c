@@ -71,18 +71,9 @@ void calls_outstanding_count(const struct calls_call *call)
 
 /* ---- the last answer ---- */
 
-static struct bus_key key_of(const struct outstanding *outstanding, char what)
-{
-    return (struct bus_key){
-        .id = outstanding->entry.id,
-        .what = what,
-        .is_node_local = calls_id_is_node_local(&outstanding->entry.id),
-    };
-}
-
 static void forget_registers(struct outstanding *outstanding)
 {
-    const struct bus_key key = key_of(outstanding, BUS_RESULT);
+    const struct bus_key key = calls_key(&outstanding->entry.id, BUS_RESULT, 0);
 
     bus_forget(outstanding->calls->bus, &key, outstanding->n_attempts);
     stop_counting(outstanding);
@@ -101,7 +92,7 @@ static void on_identity(struct bus_wait *wait, const struct bus_answer *answer)
 }
 
 /* Another node cannot read whose a call of this node is; its provider may have gone there. */
-static bool is_hearsay(const struct calls_loop *calls, const struct bus_message *message)
+static bool is_unverified(const struct calls_loop *calls, const struct bus_message *message)
 {
     return calls_id_is_node_local(&message->id) && message->from.node &&
            message->from.node != calls->bus->self.node;
@@ -114,18 +105,15 @@ void calls_outstanding_on_answer(struct calls_loop *calls, const struct bus_mess
     struct outstanding *outstanding =
         is_dropped ? (struct outstanding *)calls_table_find(&calls->outstanding, &message->id, 0)
                    : NULL;
-    struct bus_key key;
 
-    if (!outstanding || !outstanding->n_messages || is_hearsay(calls, message) ||
+    if (!outstanding || !outstanding->n_messages || is_unverified(calls, message) ||
         !calls_count_answer(message, &outstanding->answered) || --outstanding->n_messages > 0)
         return;
-    if (!outstanding->identity) {
+    if (outstanding->identity)
+        calls_read_register(calls->bus, calls_key(&message->id, BUS_IDENTITY, 0),
+                            &outstanding->wait, on_identity);
+    else
         forget_registers(outstanding);
-        return;
-    }
-    key = key_of(outstanding, BUS_IDENTITY);
-    outstanding->wait.fn = on_identity;
-    bus_read(calls->bus, &key, &outstanding->wait);
 }
 
 void calls_outstanding_free(struct calls_loop *calls)

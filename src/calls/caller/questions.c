@@ -4,7 +4,7 @@
  * What a running call asks, on the side of its callers, whether this node coordinates the call or
  * follows it. Hints, new callers and rechecks only say that it is time to look: the truth is in the
  * registers. Its questions are read in turn up to the first that is not there; the last one is open
- * if it has no reply, and then callers that can be asked and do not know it are told.
+ * if it has no reply, and then goes to callers that can be asked and do not know it.
  *
  * Always from a timer, since the code that notices may be in the middle of anything.
  */
@@ -34,7 +34,7 @@ void calls_questions_free(struct calls_call *call)
     call->questions = NULL;
 }
 
-/* A caller that is told may detach; none is dropped, and neither is the call. */
+/* A caller that is notified may detach; none is dropped, and neither is the call. */
 static void report(struct calls_call *call, const struct calls_question *question)
 {
     const uint32_t number = call->questions->n;
@@ -60,12 +60,12 @@ static void arm(struct calls_questions *questions)
 }
 
 static void read_next(struct calls_questions *questions, enum bus_register what, uint32_t n,
-                      void (*fn)(struct bus_wait *wait, const struct bus_answer *answer))
+                      calls_answer_fn *fn)
 {
-    const struct bus_key key = calls_call_key(questions->call, (char)what, n);
+    const struct calls_call *call = questions->call;
 
-    questions->wait.fn = fn;
-    bus_read(questions->call->calls->bus, &key, &questions->wait);
+    calls_read_register(call->calls->bus, calls_key(&call->entry.id, what, n), &questions->wait,
+                        fn);
 }
 
 /* What could not be read is looked for again at the next recheck. */

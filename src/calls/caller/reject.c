@@ -8,99 +8,88 @@
 
 enum { RETRY_MS = 250 };
 
-struct reason {
-    enum calls_outcome_kind kind; /* CALLS_KIND_REFUSED: not a state of a call that was admitted */
-    enum calls_error error;
-    const char *message; /* NULL: it depends */
-    int retry_after_ms;
+#define ENDED(how, code, text, retry_ms)                                                           \
+    {                                                                                              \
+        .kind = (how), .error = (code), .message = PEG_LIT(text), .retry_after_ms = (retry_ms)     \
+    }
+#define REFUSED(code, text) ENDED(CALLS_KIND_REFUSED, code, text, 0)
+#define RAN(text)                                                                                  \
+    ENDED(CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,                                               \
+          text "; it may have taken effect: check before you retry", 0)
+
+/* Those that are refused are no states of a call that was admitted. */
+static const struct calls_outcome reasons[CALLS_N_WHY] = {
+    [CALLS_WHY_UNSTARTED] = REFUSED(CALLS_CANCELED, "it was not started"),
+    [CALLS_WHY_UNREAD] = REFUSED(
+        CALLS_TIMEOUT, "the registry did not say in time whether this call was begun before, "
+                       "and it may run: ask again with the same identity"),
+    [CALLS_WHY_UNANSWERED] =
+        REFUSED(CALLS_TIMEOUT, "the registry did not answer, and the call may go on: ask again"),
+    [CALLS_WHY_UNKNOWN_CALL] =
+        REFUSED(CALLS_NOT_FOUND, "there is no such call (any more): it ended too long ago (results "
+                                 "are kept for RESULT_STREAM_MAPPING_TTL), the gateway was "
+                                 "restarted since, or it was not started for want of a provider or "
+                                 "of room; it may have run: check before you retry"),
+    [CALLS_WHY_OTHER_VERSION] =
+        REFUSED(CALLS_FAULT, "this identity was used by another version of the gateway"),
+    [CALLS_WHY_OTHER_REQUEST] =
+        REFUSED(CALLS_VALIDATION, "this identity (run_id and tool_call_id, or idempotency_key) was "
+                                  "used for a call with another tool or payload: choose a new one"),
+    [CALLS_WHY_WAIT_OVER] =
+        REFUSED(CALLS_TIMEOUT, "the wait is over and the call goes on: ask again"),
+    [CALLS_WHY_COORDINATOR_LOST] = REFUSED(
+        CALLS_SERVICE_UNAVAILABLE, "the call was not started, and the node that should have was "
+                                   "lost: ask again later, or with another identity"),
+    [CALLS_WHY_FORGOTTEN] =
+        ENDED(CALLS_KIND_ERROR, CALLS_SERVICE_UNAVAILABLE,
+              "no provider took the call, and it was not started: ask again", 0),
+    [CALLS_WHY_TIMEOUT] =
+        ENDED(CALLS_KIND_TIMEOUT, CALLS_TIMEOUT,
+              "the deadline passed before a provider was free; the call was not started", 0),
+    [CALLS_WHY_CANCELED] = ENDED(CALLS_KIND_CANCELED, CALLS_CANCELED,
+                                 "the call was canceled before it was started", 0),
+    [CALLS_WHY_RAN_LATE] = RAN("the deadline passed while the tool was running"),
+    [CALLS_WHY_RAN_CANCELED] = RAN("the call was canceled, and the tool has not said how it ended"),
+    [CALLS_WHY_PROVIDER_LOST] = RAN("the provider was lost while the tool was running"),
+    [CALLS_WHY_NOBODY_ELSE] =
+        RAN("the provider was lost while the tool was running, and no other can run it now"),
+    [CALLS_WHY_PROVIDER_MOVED] =
+        RAN("the provider went to another node while the tool was running"),
+    [CALLS_WHY_NODE_LOST] = RAN("the provider, or the gateway it was attached to, was lost while "
+                                "the tool was running"),
+    [CALLS_WHY_STATE_LOST] = RAN("the registry lost its state while the call was under way"),
+    [CALLS_WHY_HALTED] = RAN("the gateway was halted, or had no connection to Redis, until long "
+                             "after the deadline"),
+    [CALLS_WHY_NO_ROOM] = RAN("there is no room to take the call back (PEG_LIMIT_BUS_REGISTERS, "
+                              "PEG_LIMIT_BUS_REGISTER_BYTES)"),
 };
 
-#define MAY_HAVE_RUN                                                                               \
-    "; the call was started, and may have had its effect: look before you repeat it"
-
-static const struct reason reasons[CALLS_N_WHY] = {
-    [CALLS_WHY_UNSTARTED] = {CALLS_KIND_REFUSED, CALLS_CANCELED, "it was not started", 0},
-    [CALLS_WHY_UNREAD] = {CALLS_KIND_REFUSED, CALLS_TIMEOUT,
-                          "the registry did not say in time whether this call was begun before, "
-                          "and it may run: ask again with the same identity",
-                          0},
-    [CALLS_WHY_UNANSWERED] = {CALLS_KIND_REFUSED, CALLS_TIMEOUT,
-                              "the registry did not answer, and the call may go on: ask again", 0},
-    [CALLS_WHY_UNKNOWN_CALL] = {CALLS_KIND_REFUSED, CALLS_NOT_FOUND,
-                                "there is no such call (any more): it ended too long ago (results "
-                                "are kept for RESULT_STREAM_MAPPING_TTL), the gateway was "
-                                "restarted since, or it was not started for want of a provider or "
-                                "of room; it may have run: look before you repeat it",
-                                0},
-    [CALLS_WHY_OTHER_VERSION] = {CALLS_KIND_REFUSED, CALLS_FAULT,
-                                 "this identity was used by another version of the gateway", 0},
-    [CALLS_WHY_OTHER_REQUEST] = {CALLS_KIND_REFUSED, CALLS_VALIDATION,
-                                 "this identity (run_id and tool_call_id, or idempotency_key) was "
-                                 "used for a call with another tool or payload: choose a new one",
-                                 0},
-    [CALLS_WHY_WAIT_OVER] = {CALLS_KIND_REFUSED, CALLS_TIMEOUT,
-                             "the wait is over and the call goes on: ask again", 0},
-    [CALLS_WHY_COORDINATOR_LOST] = {CALLS_KIND_REFUSED, CALLS_SERVICE_UNAVAILABLE,
-                                    "the call was not started, and the node that should have was "
-                                    "lost: ask again later, or with another identity",
-                                    0},
-    [CALLS_WHY_FORGOTTEN] = {CALLS_KIND_ERROR, CALLS_SERVICE_UNAVAILABLE,
-                             "no provider took the call, and it was not started: ask again", 0},
-    [CALLS_WHY_TIMEOUT] = {CALLS_KIND_TIMEOUT, CALLS_TIMEOUT,
-                           "the deadline passed before a provider was free; the call was not "
-                           "started",
-                           0},
-    [CALLS_WHY_CANCELED] = {CALLS_KIND_CANCELED, CALLS_CANCELED,
-                            "the call was canceled before it was started", 0},
-    [CALLS_WHY_RAN_LATE] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                            "the deadline passed while the tool was running" MAY_HAVE_RUN, 0},
-    [CALLS_WHY_RAN_CANCELED] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                                "the call was canceled, and the tool has not said how it "
-                                "ended" MAY_HAVE_RUN,
-                                0},
-    [CALLS_WHY_PROVIDER_LOST] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                                 "the provider was lost while the tool was running" MAY_HAVE_RUN,
-                                 0},
-    [CALLS_WHY_NOBODY_ELSE] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                               "the provider was lost while the tool was running, and nobody else "
-                               "can run it now" MAY_HAVE_RUN,
-                               0},
-    [CALLS_WHY_PROVIDER_MOVED] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                                  "the provider went to another node while the tool was "
-                                  "running" MAY_HAVE_RUN,
-                                  0},
-    [CALLS_WHY_NODE_LOST] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                             "the provider, or the gateway it was attached to, was lost while the "
-                             "tool was running" MAY_HAVE_RUN,
-                             0},
-    [CALLS_WHY_STATE_LOST] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                              "the registry lost its state while the call was under "
-                              "way" MAY_HAVE_RUN,
-                              0},
-    [CALLS_WHY_HALTED] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                          "the gateway was halted, or had no connection to Redis, until long after "
-                          "the deadline" MAY_HAVE_RUN,
-                          0},
-    [CALLS_WHY_NO_ROOM] = {CALLS_KIND_UNKNOWN, CALLS_OUTCOME_UNKNOWN,
-                           "there is no room to take the call back (PEG_LIMIT_BUS_REGISTERS, "
-                           "PEG_LIMIT_BUS_REGISTER_BYTES)" MAY_HAVE_RUN,
-                           0},
+/* Without a message: it depends on the call. */
+static const struct calls_outcome bars[] = {
+    [CALLS_NO_BAR] = {.kind = CALLS_KIND_REFUSED, .error = CALLS_SERVICE_UNAVAILABLE},
+    [CALLS_BAR_UNHEALTHY] = {.kind = CALLS_KIND_REFUSED, .error = CALLS_SERVICE_UNAVAILABLE},
+    [CALLS_BAR_DRAINING] =
+        ENDED(CALLS_KIND_REFUSED, CALLS_SERVICE_UNAVAILABLE, CALLS_SHUTTING_DOWN, 1000),
+    /* Unless it has a reason of its own: one that has got a request since has none any more. */
+    [CALLS_BAR_QUOTA] = ENDED(CALLS_KIND_REFUSED, CALLS_OVERLOADED,
+                              "there was no quota for the call to begin: try again", 1000),
+    [CALLS_BAR_ASKED_BEFORE] =
+        REFUSED(CALLS_OUTCOME_UNKNOWN,
+                "this gateway does not know the call: it was asked for before the gateway was "
+                "restarted and lost what it knew of calls; it may have taken effect: check before "
+                "you retry with a new identity"),
+    [CALLS_BAR_FULL] = {.kind = CALLS_KIND_REFUSED,
+                        .error = CALLS_OVERLOADED,
+                        .retry_after_ms = 1000},
+    [CALLS_BAR_NO_MEMORY] = ENDED(CALLS_KIND_REFUSED, CALLS_OVERLOADED,
+                                  "the gateway is out of memory: try again later", 1000),
 };
-
-static const struct reason asked_before = {
-    CALLS_KIND_REFUSED, CALLS_OUTCOME_UNKNOWN,
-    "this gateway does not know the call: it was asked for before the gateway was restarted and "
-    "lost what it knew of calls; it may have been started, and have had its effect: look before "
-    "you repeat it with a new identity",
-    0};
 
 /* Registers of calls that are kept fill their quota, but for what those need that were admitted; or
  * as much of it as one principal may have. */
-static struct reason no_room_for_identity(const struct calls_call *call)
+static peg_str explain_full_registers(const struct calls_call *call)
 {
-    struct reason reason = {CALLS_KIND_REFUSED, CALLS_OVERLOADED, NULL, 1000};
-
-    reason.message =
+    return peg__str(
         call->account
             ? "calls with an identity (run_id and tool_call_id, or idempotency_key) of this "
               "principal would hold more than three times what is free (PEG_LIMIT_QUOTA_SHARE) of "
@@ -110,8 +99,7 @@ static struct reason no_room_for_identity(const struct calls_call *call)
             : "the gateway keeps as many calls with an identity (run_id and tool_call_id, or "
               "idempotency_key) as it has room for (PEG_LIMIT_BUS_REGISTERS, "
               "PEG_LIMIT_BUS_REGISTER_BYTES): try again later, give an identity to fewer calls, or "
-              "shorten --result-mapping-ttl";
-    return reason;
+              "shorten --result-mapping-ttl");
 }
 
 static void explain_health(const struct calls_call *call)
@@ -122,34 +110,18 @@ static void explain_health(const struct calls_call *call)
     calls->env->explain_health(calls->user, call->toolset->name, &calls->text);
 }
 
-static struct reason explain_bar(const struct calls_call *call)
+static struct calls_outcome explain_bar(const struct calls_call *call)
 {
-    struct reason reason = {CALLS_KIND_REFUSED, CALLS_SERVICE_UNAVAILABLE, NULL, 0};
+    const enum calls_bar bar = call->machine.bar;
+    struct calls_outcome outcome = bars[bar];
 
-    switch (call->machine.bar) {
-    case CALLS_BAR_DRAINING:
-        reason.message = CALLS_SHUTTING_DOWN;
-        reason.retry_after_ms = 1000;
-        break;
-    case CALLS_BAR_QUOTA:
-        reason.error = CALLS_OVERLOADED;
-        reason.message = call->reject_reason;
-        reason.retry_after_ms = 1000;
-        break;
-    case CALLS_BAR_ASKED_BEFORE:
-        return asked_before;
-    case CALLS_BAR_FULL:
-        return no_room_for_identity(call);
-    case CALLS_BAR_NO_MEMORY:
-        reason.error = CALLS_OVERLOADED;
-        reason.message = "the gateway is out of memory: try again later";
-        reason.retry_after_ms = 1000;
-        break;
-    default:
+    if (bar == CALLS_BAR_QUOTA && call->reject_reason)
+        outcome.message = peg__str(call->reject_reason);
+    else if (bar == CALLS_BAR_FULL)
+        outcome.message = explain_full_registers(call);
+    else if (bar <= CALLS_BAR_UNHEALTHY)
         explain_health(call);
-        break;
-    }
-    return reason;
+    return outcome;
 }
 
 /* RETRY_MS is in the words. */
@@ -178,7 +150,7 @@ static void explain_refusal(const struct calls_call *call, struct peg__buf *out)
                     PEG_ARG(call->toolset->name), reason);
 }
 
-static struct reason explain_no_provider(const struct calls_call *call)
+static struct calls_outcome explain_no_provider(const struct calls_call *call)
 {
     struct calls_loop *calls = call->calls;
     const enum bus_reason refusal = call->machine.refusal;
@@ -197,14 +169,14 @@ static struct reason explain_no_provider(const struct calls_call *call)
         explain_refusal(call, &calls->text);
     else
         explain_health(call);
-    return (struct reason){
+    return (struct calls_outcome){
         .kind = CALLS_KIND_ERROR,
         .error = is_full ? CALLS_OVERLOADED : CALLS_SERVICE_UNAVAILABLE,
         .retry_after_ms = is_full ? RETRY_MS : 0,
     };
 }
 
-static struct reason find_reason(const struct calls_call *call, enum calls_why why)
+static struct calls_outcome find_reason(const struct calls_call *call, enum calls_why why)
 {
     switch (why) {
     case CALLS_WHY_BARRED:
@@ -212,7 +184,7 @@ static struct reason find_reason(const struct calls_call *call, enum calls_why w
     case CALLS_WHY_NO_PROVIDER:
         return explain_no_provider(call);
     case CALLS_WHY_UNKNOWN_CALL:
-        return call->asked_before ? asked_before : reasons[why];
+        return call->asked_before ? bars[CALLS_BAR_ASKED_BEFORE] : reasons[why];
     default:
         return reasons[why];
     }
@@ -228,15 +200,10 @@ static bool may_have_started(bool is_anothers, enum calls_error error)
 void calls_explain(struct calls_call *call, enum calls_why why, bool is_anothers,
                    struct calls_outcome *ret_outcome)
 {
-    const struct reason reason = find_reason(call, why);
-
-    *ret_outcome = (struct calls_outcome){
-        .kind = reason.kind,
-        .error = reason.error,
-        .message = reason.message ? peg__str(reason.message) : peg__buf_view(&call->calls->text),
-        .retry_after_ms = reason.retry_after_ms,
-        .was_started = may_have_started(is_anothers, reason.error),
-    };
+    *ret_outcome = find_reason(call, why);
+    if (!ret_outcome->message.ptr)
+        ret_outcome->message = peg__buf_view(&call->calls->text);
+    ret_outcome->was_started = may_have_started(is_anothers, ret_outcome->error);
     if (why == CALLS_WHY_UNSTARTED && call->machine.ending == BUS_DEADLINE)
         ret_outcome->error = CALLS_TIMEOUT;
 }
@@ -252,4 +219,9 @@ void calls_reject_caller(struct calls_caller *caller, enum calls_error error, pe
     };
 
     caller->events->on_end(caller, &outcome);
+}
+
+void calls_reject_barred(struct calls_caller *caller, enum calls_bar bar)
+{
+    caller->events->on_end(caller, &bars[bar]);
 }

@@ -22,7 +22,8 @@
 
 struct calls_relay {
     struct calls_caller proxy; /* of the call; the first member */
-    struct bus_post begin;     /* to the home */
+    struct calls_caller_events proxy_events;
+    struct bus_post begin; /* to the home */
     struct bus_post leave;
     struct bus_post admitted; /* to the loop of the caller */
     struct bus_post end;
@@ -37,15 +38,12 @@ struct calls_relay {
     /* set before `begin`, and `leave` */
     struct calls_home *home;
     uint32_t caller_loop;
-    enum calls_origin origin;
-    bool wants_admitted; /* a post less wakes a loop less */
-    struct bus_id id;
-    struct peg__blob *text;       /* of the request */
-    struct calls_request request; /* in it */
+    struct peg__blob *text;         /* of the request */
+    struct calls_request request;   /* in it */
+    struct calls_incoming incoming; /* of the proxy; its loop is the home */
     enum calls_leaving leaving;
 
     /* the home's; what `admitted` and `end` bring */
-    struct calls_loop *there;
     bool is_over;
     bool is_admitted_follower; /* two, as the first may be read while the second is written */
     bool is_ended_follower;
@@ -81,7 +79,8 @@ static void on_admitted_post(struct bus_post *post, void *user)
     if (!caller)
         return;
     caller->is_follower = relay->is_admitted_follower;
-    caller->events->on_admitted(caller, &relay->id, relay->deadline_ms, caller->is_follower);
+    caller->events->on_admitted(caller, &relay->incoming.id, relay->deadline_ms,
+                                caller->is_follower);
 }
 
 static void on_output_post(struct bus_post *post, void *user)
@@ -137,7 +136,7 @@ void calls_drop_relays(struct calls_loop *calls)
 static void post_end(struct calls_relay *relay)
 {
     relay->is_over = true;
-    bus_post(relay->there->bus, relay->caller_loop, &relay->end);
+    bus_post(relay->incoming.calls->bus, relay->caller_loop, &relay->end);
 }
 
 static void proxy_admitted(struct calls_caller *caller, const struct bus_id *id,
@@ -146,11 +145,9 @@ static void proxy_admitted(struct calls_caller *caller, const struct bus_id *id,
     struct calls_relay *relay = (struct calls_relay *)caller;
 
     (void)id;
-    if (!relay->wants_admitted)
-        return;
     relay->is_admitted_follower = is_follower;
     relay->deadline_ms = deadline_ms;
-    bus_post(relay->there->bus, relay->caller_loop, &relay->admitted);
+    bus_post(relay->incoming.calls->bus, relay->caller_loop, &relay->admitted);
 }
 
 /* False: no memory. */
@@ -165,7 +162,7 @@ static bool post_output(struct calls_relay *relay, uint32_t question, peg_str te
     }
     *output = (struct output){
         .post.fn = on_output_post, .relay = relay, .output = copy, .question = question};
-    bus_post(relay->there->bus, relay->caller_loop, &output->post);
+    bus_post(relay->incoming.calls->bus, relay->caller_loop, &output->post);
     return true;
 }
 
@@ -192,34 +189,31 @@ static void proxy_end(struct calls_caller *caller, const struct calls_outcome *o
     post_end(relay);
 }
 
-static const struct calls_caller_events proxy_events = {
-    .on_admitted = proxy_admitted,
-    .on_question = proxy_question,
-    .on_end = proxy_end,
-};
-static const struct calls_caller_events listening_proxy_events = {
-    .on_admitted = proxy_admitted,
-    .on_output = proxy_output,
-    .on_question = proxy_question,
-    .on_end = proxy_end,
-};
+/* What the caller does not want is not posted: a post less wakes a loop less. */
+static void init_proxy(struct calls_relay *relay, const struct calls_caller *caller)
+{
+    relay->proxy_events = (struct calls_caller_events){
+        .on_admitted = caller->events->on_admitted ? proxy_admitted : NULL,
+        .on_output = caller->events->on_output ? proxy_output : NULL,
+        .on_question = proxy_question,
+        .on_end = proxy_end,
+    };
+    relay->proxy.events = &relay->proxy_events;
+    relay->proxy.was_asked_elsewhere = caller->was_asked_elsewhere;
+    relay->proxy.can_be_asked = caller->can_be_asked;
+}
 
 static void on_begin_post(struct bus_post *post, void *user)
 {
     struct calls_relay *relay = peg__container_of(post, struct calls_relay, begin);
-    const struct calls_request *request = &relay->request;
     struct calls_loop *calls = (struct calls_loop *)user;
 
     if (!calls) { /* that loop has ended */
         unref_relay(relay);
         return;
     }
-    relay->there = calls;
-    if (relay->origin == CALLS_STARTS)
-        calls_start_here(calls, &relay->id, request, &relay->proxy);
-    else
-        calls_locate_here(calls, relay->origin, &relay->id, request->principal,
-                          request->deadline_ns, &relay->proxy);
+    relay->incoming.calls = calls;
+    calls_begin_here(&relay->incoming);
 }
 
 static void on_leave_post(struct bus_post *post, void *user)
@@ -244,7 +238,7 @@ void calls_abandon_callers(struct calls_call *call)
 
     for (struct calls_caller *caller = call->callers; caller; caller = next) {
         next = caller->next;
-        if (caller->events == &proxy_events || caller->events == &listening_proxy_events) {
+        if (caller->events->on_end == proxy_end) {
             calls_call_take_caller(caller);
             proxy_end(caller, &outcome);
         }
@@ -252,16 +246,6 @@ void calls_abandon_callers(struct calls_call *call)
 }
 
 /* ---- beginning ---- */
-
-static peg_str copy_part(char **at, peg_str part)
-{
-    const peg_str copy = {*at, part.len};
-
-    if (part.len)
-        memcpy(*at, part.ptr, part.len);
-    *at += part.len;
-    return copy;
-}
 
 /* False: no memory. */
 static bool copy_request(struct calls_relay *relay, const struct calls_request *request)
@@ -281,35 +265,33 @@ static bool copy_request(struct calls_relay *relay, const struct calls_request *
     if (!relay->text)
         return false;
     at = relay->text->bytes;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-        *parts[i] = copy_part(&at, *parts[i]);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        if (parts[i]->len)
+            memcpy(at, parts[i]->ptr, parts[i]->len);
+        parts[i]->ptr = at;
+        at += parts[i]->len;
+    }
     return true;
 }
 
-static void reject_without_memory(struct calls_caller *caller)
-{
-    calls_reject_caller(caller, CALLS_OVERLOADED,
-                        (peg_str)PEG_LIT("the gateway is out of memory: try again later"), 1000);
-}
-
 /* Takes the hold of the home. */
-static void begin_relay(struct calls_loop *calls, struct calls_home *home, enum calls_origin origin,
-                        const struct bus_id *id, const struct calls_request *request,
-                        struct calls_caller *caller)
+static void begin_relay(const struct calls_incoming *incoming, struct calls_home *home)
 {
     struct calls_relay *relay = (struct calls_relay *)peg__alloc_zero(1, sizeof(*relay));
+    struct calls_loop *calls = incoming->calls;
+    struct calls_caller *caller = incoming->caller;
 
-    if (!relay || !copy_request(relay, request)) {
+    if (!relay || !copy_request(relay, incoming->request)) {
         peg__free(relay);
         calls_home_release(home);
-        reject_without_memory(caller);
+        calls_reject_barred(caller, CALLS_BAR_NO_MEMORY);
         return;
     }
     atomic_init(&relay->n_refs, 2);
-    relay->proxy.events = caller->events->on_output ? &listening_proxy_events : &proxy_events;
-    relay->wants_admitted = caller->events->on_admitted != NULL;
-    relay->proxy.was_asked_elsewhere = caller->was_asked_elsewhere;
-    relay->proxy.can_be_asked = caller->can_be_asked;
+    init_proxy(relay, caller);
+    relay->incoming = *incoming;
+    relay->incoming.caller = &relay->proxy;
+    relay->incoming.request = &relay->request;
     relay->begin.fn = on_begin_post;
     relay->leave.fn = on_leave_post;
     relay->admitted.fn = on_admitted_post;
@@ -318,22 +300,15 @@ static void begin_relay(struct calls_loop *calls, struct calls_home *home, enum 
     relay->caller = caller;
     relay->home = home;
     relay->caller_loop = calls->bus->self.loop;
-    relay->origin = origin;
-    relay->id = *id;
-    caller->id = *id;
+    caller->id = incoming->id;
     caller->relay = relay;
     PEG_LIST_PUSH(calls->first_relay, relay, next, prev);
     bus_post(calls->bus, calls_home_loop(home), &relay->begin);
     if (atomic_load(&relay->n_refs) == 1) { /* that loop has ended, and nothing was begun */
         take_caller(relay);
         unref_relay(relay);
-        calls_reject_caller(caller, CALLS_SERVICE_UNAVAILABLE, peg__str(CALLS_SHUTTING_DOWN), 1000);
+        calls_reject_barred(caller, CALLS_BAR_DRAINING);
     }
-}
-
-static bool is_elsewhere(const struct calls_loop *calls, const struct calls_home *home)
-{
-    return home && calls_home_loop(home) != calls->bus->self.loop;
 }
 
 /* ---- the public face ---- */
@@ -348,50 +323,54 @@ static void init_caller(struct calls_caller *caller)
     caller->deadline = (struct net_timer){0};
 }
 
-void calls_start(struct calls_loop *calls, const struct calls_request *request,
-                 struct calls_caller *caller)
+/* The loop that has the call, or will have it, begins. */
+static void begin_at_home(struct calls_incoming *incoming)
 {
     struct calls_home *home;
-    struct bus_id id;
 
-    init_caller(caller);
-    if (!calls_request_id(calls, request, &id) || !calls_hold_home(calls, &id, &home)) {
-        reject_without_memory(caller);
-    } else if (is_elsewhere(calls, home)) {
-        begin_relay(calls, home, CALLS_STARTS, &id, request, caller);
+    if (!calls_hold_home(incoming->calls, &incoming->id, &home)) {
+        calls_reject_barred(incoming->caller, CALLS_BAR_NO_MEMORY);
+    } else if (home && calls_home_loop(home) != incoming->calls->bus->self.loop) {
+        begin_relay(incoming, home);
     } else {
-        calls_start_here(calls, &id, request, caller);
+        calls_begin_here(incoming);
         calls_home_release(home);
     }
 }
 
-static void locate(struct calls_loop *calls, enum calls_origin origin, const struct bus_id *id,
-                   peg_str principal, int64_t deadline_ns, struct calls_caller *caller)
+void calls_start(struct calls_loop *calls, const struct calls_request *request,
+                 struct calls_caller *caller)
 {
-    const struct calls_request request = {.principal = principal, .deadline_ns = deadline_ns};
-    struct calls_home *home;
+    struct calls_incoming incoming = {
+        .calls = calls, .caller = caller, .origin = CALLS_STARTS, .request = request};
 
     init_caller(caller);
-    if (!calls_hold_home(calls, id, &home)) {
-        reject_without_memory(caller);
-    } else if (is_elsewhere(calls, home)) {
-        begin_relay(calls, home, origin, id, &request, caller);
-    } else {
-        calls_locate_here(calls, origin, id, principal, deadline_ns, caller);
-        calls_home_release(home);
-    }
+    if (calls_request_id(calls, request, &incoming.id))
+        begin_at_home(&incoming);
+    else
+        calls_reject_barred(caller, CALLS_BAR_NO_MEMORY);
 }
 
 void calls_await(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
                  int64_t deadline_ns, struct calls_caller *caller)
 {
-    locate(calls, CALLS_AWAITS, id, principal, deadline_ns, caller);
+    const struct calls_request request = {.principal = principal, .deadline_ns = deadline_ns};
+    struct calls_incoming incoming = {
+        .calls = calls, .caller = caller, .origin = CALLS_AWAITS, .id = *id, .request = &request};
+
+    init_caller(caller);
+    begin_at_home(&incoming);
 }
 
 void calls_cancel(struct calls_loop *calls, const struct bus_id *id, peg_str principal,
                   struct calls_caller *caller)
 {
-    locate(calls, CALLS_STOPS, id, principal, NET_NEVER, caller);
+    const struct calls_request request = {.principal = principal, .deadline_ns = NET_NEVER};
+    struct calls_incoming incoming = {
+        .calls = calls, .caller = caller, .origin = CALLS_STOPS, .id = *id, .request = &request};
+
+    init_caller(caller);
+    begin_at_home(&incoming);
 }
 
 void calls_caller_leave(struct calls_caller *caller, enum calls_leaving leaving)

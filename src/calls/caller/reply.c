@@ -36,15 +36,6 @@ static void on_reply_late(struct net_timer *timer)
         "answer was taken");
 }
 
-static struct bus_key key_of_call(const struct calls_replying *replying, enum bus_register what)
-{
-    return (struct bus_key){
-        .id = replying->id,
-        .what = (char)what,
-        .n = what == BUS_QUESTION || what == BUS_REPLY ? replying->number : 0,
-    };
-}
-
 /* ---- the hint ---- */
 
 static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
@@ -82,22 +73,16 @@ static void on_put_again(struct net_timer *timer)
     put_reply(peg__container_of(timer, struct calls_replying, again));
 }
 
-static void retry_later(struct calls_replying *replying)
-{
-    struct bus *bus = replying->calls->bus;
-
-    bus_arm(bus, &replying->again, bus_now_ns(bus) + (int64_t)RETRY_MS * 1000000);
-}
-
 static void on_reply_put(struct bus_wait *wait, const struct bus_answer *answer)
 {
     struct calls_replying *replying = peg__container_of(wait, struct calls_replying, wait);
+    struct bus *bus = replying->calls->bus;
     struct calls_reply current;
 
     if (answer->status == PEG_ELIMIT)
         finish_replying(replying, CALLS_OVERLOADED, "the gateway has no room for the answer");
     else if (answer->status)
-        retry_later(replying);
+        bus_arm(bus, &replying->again, bus_now_ns(bus) + (int64_t)RETRY_MS * 1000000);
     else if (answer->written)
         find_asker(replying);
     else if (calls_reply_read(answer->current, &current) && current.kind == CALLS_REPLY_WITHDRAWN)
@@ -111,7 +96,7 @@ static void on_reply_put(struct bus_wait *wait, const struct bus_answer *answer)
 static void put_reply(struct calls_replying *replying)
 {
     struct calls_loop *calls = replying->calls;
-    const struct bus_key key = key_of_call(replying, BUS_REPLY);
+    const struct bus_key key = calls_key(&replying->id, BUS_REPLY, replying->number);
     const int64_t keep_until_ms =
         bus_now_ms(calls->bus) + PEG_LIMIT_GATEWAY_MAX_CALL_MS + calls->options.keep_ms;
 
@@ -137,13 +122,11 @@ static void on_question_found(struct bus_wait *wait, const struct bus_answer *an
     put_reply(replying);
 }
 
-static void read_before(struct calls_replying *replying, enum bus_register what,
-                        void (*fn)(struct bus_wait *wait, const struct bus_answer *answer))
+static void read_before(struct calls_replying *replying, enum bus_register what, uint32_t n,
+                        calls_answer_fn *fn)
 {
-    const struct bus_key key = key_of_call(replying, what);
-
-    replying->wait.fn = fn;
-    bus_read(replying->calls->bus, &key, &replying->wait);
+    calls_read_register(replying->calls->bus, calls_key(&replying->id, what, n), &replying->wait,
+                        fn);
 }
 
 static void on_outcome(struct bus_wait *wait, const struct bus_answer *answer)
@@ -153,7 +136,7 @@ static void on_outcome(struct bus_wait *wait, const struct bus_answer *answer)
     if (answer->current)
         finish_replying(replying, CALLS_NOT_FOUND, NOT_FOUND);
     else
-        read_before(replying, BUS_QUESTION, on_question_found);
+        read_before(replying, BUS_QUESTION, replying->number, on_question_found);
 }
 
 /* Another principal's call is treated as one that there is not. */
@@ -167,7 +150,7 @@ static void on_owner_read(struct bus_wait *wait, const struct bus_answer *answer
                         "the call cannot be read now: try again");
     else if (calls_identity_read(answer->current, &identity) &&
              peg__str_eq(identity.principal, peg__blob_str(replying->principal)))
-        read_before(replying, BUS_RESULT, on_outcome);
+        read_before(replying, BUS_RESULT, 0, on_outcome);
     else
         finish_replying(replying, CALLS_NOT_FOUND, NOT_FOUND);
 }
@@ -216,7 +199,7 @@ void calls_reply(struct calls_loop *calls, const struct calls_reply_request *req
     }
     bus_arm(calls->bus, &replying->late, bus_now_ns(calls->bus) + (int64_t)LATE_MS * 1000000);
     if (calls_id_is_keyed(request->id))
-        read_before(replying, BUS_IDENTITY, on_owner_read);
+        read_before(replying, BUS_IDENTITY, 0, on_owner_read);
     else
         finish_replying(replying, CALLS_NOT_FOUND, NOT_FOUND);
 }

@@ -21,11 +21,6 @@ static peg_str payload_of(const struct calls_request *request)
 
 /* ---- the id ---- */
 
-bool calls_has_identity(const struct calls_request *request)
-{
-    return request->key.len || (request->run_id.len && request->tool_call_id.len);
-}
-
 static void add_part(struct peg__buf *buf, peg_str part)
 {
     const uint32_t len = (uint32_t)part.len;
@@ -78,7 +73,7 @@ bool calls_random_id(struct calls_loop *calls, bool is_node_local, struct bus_id
 bool calls_request_id(struct calls_loop *calls, const struct calls_request *request,
                       struct bus_id *ret_id)
 {
-    if (calls_has_identity(request))
+    if (request->key.len || (request->run_id.len && request->tool_call_id.len))
         return id_of_identity(calls, request, ret_id);
     /* If all providers are here, the registers of the call need not leave the node. */
     return calls_random_id(calls, calls->env->is_served_here(calls->user, request->toolset),
@@ -230,60 +225,27 @@ static peg_status pack(struct calls_call *call, const struct calls_request *requ
     return PEG_OK;
 }
 
-struct calls_subject calls_call_subject(const struct calls_call *call)
-{
-    struct bus *bus = call->calls->bus;
-
-    return (struct calls_subject){
-        .toolset = call->toolset ? call->toolset->name : (peg_str){"", 0},
-        .tool = call->tool ? call->tool->name : (peg_str){"", 0},
-        .admitted_ms = bus_now_ms(bus) - (bus_now_ns(bus) - call->begun_ns) / 1000000,
-    };
-}
-
-void calls_call_summary(const struct calls_call *call, struct calls_summary *ret_summary)
-{
-    const struct calls_subject subject = calls_call_subject(call);
-
-    *ret_summary = (struct calls_summary){
-        .id = call->entry.id,
-        .begun_ns = call->begun_ns,
-        .took_ns = bus_now_ns(call->calls->bus) - call->begun_ns,
-        .admitted_ms = subject.admitted_ms,
-        .deadline_ms = call->machine.deadline_ms,
-        .attempt = call->machine.attempt,
-        .account = call->account,
-        .was_sent = call->machine.n_sent > 0,
-        .code = {"", 0},
-        .principal = call->caller_name,
-        .toolset = subject.toolset,
-        .tool = subject.tool,
-        .provider = peg__str(call->machine.incarnation),
-    };
-}
-
-static bool write_identity(struct calls_call *call)
+struct peg__blob *calls_call_make_identity(const struct calls_call *call, uint64_t number)
 {
     struct bus *bus = call->calls->bus;
     struct calls_identity identity = {
         .coordinator = bus->self,
         .deadline_ms = call->machine.deadline_ms,
         .epoch = bus_epoch(bus),
-        .number = ++call->calls->n_tokens,
-        .principal = peg__blob_str(call->principal),
+        .number = number,
+        .principal = call->caller_name,
     };
     const struct calls_subject subject = calls_call_subject(call);
 
     memcpy(identity.digest, call->machine.digest, sizeof(identity.digest));
-    peg__blob_unref(call->identity);
-    call->identity = calls_identity_write(&identity, &subject);
-    return call->identity != NULL;
+    return calls_identity_write(&identity, &subject);
 }
 
 bool calls_call_renew_identity(struct calls_call *call)
 {
-    calls_call_set_deadline(call);
-    return write_identity(call);
+    peg__blob_unref(call->identity);
+    call->identity = calls_call_make_identity(call, ++call->calls->n_tokens);
+    return call->identity != NULL;
 }
 
 size_t calls_request_large_bytes(const struct calls_request *request)
@@ -295,11 +257,14 @@ size_t calls_request_large_bytes(const struct calls_request *request)
 
 peg_status calls_call_pack(struct calls_call *call, const struct calls_request *request)
 {
+    if (pack(call, request) || (calls_call_is_keyed(call) && !calls_call_renew_identity(call))) {
+        call->request = peg__blob_unref(call->request);
+        call->payload = call->caller_name = (peg_str){"", 0};
+        return PEG_ENOMEM;
+    }
     call->large_bytes = calls_request_large_bytes(request);
     if (call->large_bytes)
         peg__quota_add(&call->calls->quotas.large_bytes, call->account, call->large_bytes);
-    if (pack(call, request) || (calls_call_is_keyed(call) && !write_identity(call)))
-        return PEG_ENOMEM;
     return PEG_OK;
 }
 

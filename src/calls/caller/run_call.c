@@ -18,17 +18,14 @@
 
 static void run(struct calls_call *call, struct calls_event *event);
 
-/* Of an event that is no answer: nothing was read. */
-static const struct bus_answer *answer_of(const struct calls_event *event)
-{
-    static const struct bus_answer none;
-
-    return event->answer ? event->answer : &none;
-}
-
 /* ---- events ---- */
 
-static void arm(struct calls_call *call, uint32_t ms);
+static void arm(struct calls_call *call, uint32_t ms)
+{
+    struct bus *bus = call->calls->bus;
+
+    bus_arm(bus, &call->again, bus_now_ns(bus) + ms * INT64_C(1000000));
+}
 
 /* The call that was looked for is on this loop: its callers are one more of that. One that is not
  * admitted yet may still be another's. */
@@ -68,8 +65,9 @@ static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
     struct calls_call *call = peg__container_of(wait, struct calls_call, wait);
     struct calls_event event = {.kind = CALLS_ANSWER, .answer = answer};
 
-    event.is_own_token = call->token && answer->current &&
-                         peg__str_eq(peg__blob_str(call->token), peg__blob_str(answer->current));
+    event.is_own_token =
+        call->token.blob && answer->current &&
+        peg__str_eq(peg__blob_str(call->token.blob), peg__blob_str(answer->current));
     if (call->machine.state == CALLS_LOCATING)
         on_located(call, &event);
     else
@@ -78,10 +76,8 @@ static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void on_sent(struct bus_wait *wait, const struct bus_answer *answer)
 {
-    struct calls_event event = {.kind = CALLS_UNRECEIVED};
-
     if (!answer->status && !answer->written)
-        run(peg__container_of(wait, struct calls_call, sent), &event);
+        calls_run_event(peg__container_of(wait, struct calls_call, sent), CALLS_UNRECEIVED);
 }
 
 static void on_timer(struct net_timer *timer)
@@ -89,28 +85,17 @@ static void on_timer(struct net_timer *timer)
     struct calls_call *call = peg__container_of(timer, struct calls_call, again);
 
     calls_questions_look(call);
-    run(call, &(struct calls_event){.kind = CALLS_TIMER});
+    calls_run_event(call, CALLS_TIMER);
 }
 
 static void on_deadline(struct net_timer *timer)
 {
-    run(peg__container_of(timer, struct calls_call, deadline),
-        &(struct calls_event){.kind = CALLS_DEADLINE});
+    calls_run_event(peg__container_of(timer, struct calls_call, deadline), CALLS_DEADLINE);
 }
 
-void calls_run_cancel(struct calls_call *call)
+void calls_run_event(struct calls_call *call, enum calls_event_kind kind)
 {
-    run(call, &(struct calls_event){.kind = CALLS_CANCEL});
-}
-
-void calls_run_reset(struct calls_call *call)
-{
-    run(call, &(struct calls_event){.kind = CALLS_RESET});
-}
-
-void calls_run_recheck(struct calls_call *call)
-{
-    run(call, &(struct calls_event){.kind = CALLS_TIMER});
+    run(call, &(struct calls_event){.kind = kind});
 }
 
 void calls_run_message(struct calls_call *call, const struct bus_message *message)
@@ -122,16 +107,18 @@ void calls_run_message(struct calls_call *call, const struct bus_message *messag
     run(call, &(struct calls_event){.kind = CALLS_MESSAGE, .message = message});
 }
 
-void calls_run_deadline(struct calls_call *call)
+static void arm_deadline(struct calls_call *call)
 {
-    call->deadline.fn = on_deadline;
     bus_arm(call->calls->bus, &call->deadline, call->deadline_ns);
 }
 
-void calls_run_locate(struct calls_call *call)
+void calls_run_begin(struct calls_call *call)
 {
-    calls_run_deadline(call);
-    run(call, &(struct calls_event){.kind = CALLS_LOCATE});
+    call->wait.fn = on_answer;
+    call->sent.fn = on_sent;
+    call->deadline.fn = on_deadline;
+    call->again.fn = on_timer;
+    arm_deadline(call);
 }
 
 static enum calls_bar find_bar(const struct calls_call *call)
@@ -172,8 +159,6 @@ static void send_call(struct calls_call *call)
     };
 
     memcpy(message.incarnation, machine->incarnation, sizeof(message.incarnation));
-    bus_forget_wait(bus, &call->sent);
-    call->sent.fn = on_sent;
     bus_send(bus, machine->address, &message, &call->sent);
 }
 
@@ -237,17 +222,19 @@ static int64_t keep_until(const struct calls_call *call)
                             call->calls->options.keep_ms);
 }
 
-static void retry_without_memory(struct calls_call *call)
+/* NULL: there was no memory for the value, as the machine learns from the answer. */
+static void put(struct calls_call *call, enum bus_register what, uint32_t n,
+                struct peg__blob *value)
 {
-    run(call, &(struct calls_event){.kind = CALLS_ANSWER,
-                                    .answer = &(struct bus_answer){.status = PEG_ENOMEM}});
-}
+    static const struct bus_answer no_memory = {.status = PEG_ENOMEM};
+    struct bus_key key = calls_key(&call->entry.id, what, n);
 
-static void put(struct calls_call *call, char what, uint32_t n, struct peg__blob *value)
-{
-    const struct bus_key key = calls_call_key(call, what, n);
-
-    call->wait.fn = on_answer;
+    if (!value) {
+        run(call, &(struct calls_event){.kind = CALLS_ANSWER, .answer = &no_memory});
+        return;
+    }
+    key.admits = what == BUS_IDENTITY;
+    key.account = call->account;
     bus_put_if_absent(call->calls->bus, &key, value, keep_until(call), &call->wait);
 }
 
@@ -255,87 +242,60 @@ static void put(struct calls_call *call, char what, uint32_t n, struct peg__blob
 static void put_token(struct calls_call *call, const struct calls_action *action)
 {
     const bool is_repeated =
-        call->token && call->token_kind == action->kind && call->token_attempt == action->n;
+        call->token.blob && call->token.kind == action->kind && call->token.attempt == action->n;
 
     if (!is_repeated) {
-        peg__blob_unref(call->token);
-        call->token = calls_claim_token(call->calls->bus->self,
-                                        action->kind == CALLS_PUT_ENDED ? CALLS_TOKEN_ENDED
-                                                                        : CALLS_TOKEN_REVOKED,
-                                        ++call->calls->n_tokens);
-        call->token_kind = action->kind;
-        call->token_attempt = action->n;
+        peg__blob_unref(call->token.blob);
+        call->token.blob = calls_claim_token(call->calls->bus->self,
+                                             action->kind == CALLS_PUT_ENDED ? CALLS_TOKEN_ENDED
+                                                                             : CALLS_TOKEN_REVOKED,
+                                             ++call->calls->n_tokens);
+        call->token.kind = action->kind;
+        call->token.attempt = action->n;
     }
-    if (call->token)
-        put(call, BUS_CLAIM, action->n, call->token);
-    else
-        retry_without_memory(call);
+    put(call, BUS_CLAIM, action->n, call->token.blob);
 }
 
-static void put_result(struct calls_call *call, enum calls_why why)
+/* Of the provider, the owner of a claim, or a node. */
+static void read_lease(struct calls_call *call, const struct calls_event *event,
+                       const struct calls_action *action)
 {
-    calls_end_make_outcome(call, why);
-    if (call->outcome)
-        put(call, BUS_RESULT, 0, call->outcome);
-    else
-        retry_without_memory(call);
-}
+    char text[BUS_ADDRESS_TEXT];
+    struct bus_address address;
+    peg_str name = peg__str(call->machine.incarnation);
 
-static void read_register(struct calls_call *call, char what, uint32_t n)
-{
-    const struct bus_key key = calls_call_key(call, what, n);
-
-    call->wait.fn = on_answer;
-    bus_read(call->calls->bus, &key, &call->wait);
-}
-
-static void read_lease(struct calls_call *call, peg_str name)
-{
-    call->wait.fn = on_answer;
+    if (action->kind == CALLS_READ_OWNER) {
+        name = calls_claim_token_owner(event->answer->current, &address);
+    } else if (action->kind == CALLS_READ_NODE) {
+        bus_address_print(call->machine.coordinator, text);
+        name = peg__str(text);
+    }
     bus_leases(call->calls->bus, &name, 1, &call->wait);
 }
 
-static void read_node(struct calls_call *call, struct bus_address address)
-{
-    char name[BUS_ADDRESS_TEXT];
-
-    bus_address_print(address, name);
-    read_lease(call, peg__str(name));
-}
-
-static void read_owner(struct calls_call *call, const struct peg__blob *token)
-{
-    struct bus_address address;
-
-    read_lease(call, calls_claim_token_owner(token, &address));
-}
-
+/* Each caller waits for its own time from now on, not for the call's. */
 static void list(struct calls_call *call)
 {
-    const struct bus_key key = calls_call_key(call, BUS_WAITERS, 0);
+    const struct bus_key key = calls_key(&call->entry.id, BUS_WAITERS, 0);
+    struct bus *bus = call->calls->bus;
 
-    calls_call_split_deadline(call);
-    call->wait.fn = on_answer;
-    bus_wait_add(call->calls->bus, &key, keep_until(call), &call->wait);
+    if (call->deadline.is_armed) {
+        bus_disarm(bus, &call->deadline);
+        for (struct calls_caller *caller = call->callers; caller; caller = caller->next)
+            if (!caller->is_attached)
+                calls_call_arm_caller(caller, call->deadline_ns);
+    }
+    bus_wait_add(bus, &key, keep_until(call), &call->wait);
 }
 
 static void read_waiters(struct calls_call *call)
 {
-    const struct bus_key key = calls_call_key(call, BUS_WAITERS, 0);
+    const struct bus_key key = calls_key(&call->entry.id, BUS_WAITERS, 0);
 
-    call->wait.fn = on_answer;
     bus_waiters(call->calls->bus, &key, &call->wait);
 }
 
 /* ---- executing ---- */
-
-static void arm(struct calls_call *call, uint32_t ms)
-{
-    struct bus *bus = call->calls->bus;
-
-    call->again.fn = on_timer;
-    bus_arm(bus, &call->again, bus_now_ns(bus) + ms * INT64_C(1000000));
-}
 
 static void report(struct calls_call *call, enum calls_reported reported)
 {
@@ -353,8 +313,9 @@ static void report(struct calls_call *call, enum calls_reported reported)
 static void readmit(struct calls_call *call)
 {
     call->outcome = peg__blob_unref(call->outcome);
+    calls_call_set_deadline(call);
     if (calls_call_renew_identity(call)) {
-        calls_run_deadline(call);
+        arm_deadline(call);
         calls_run_admit(call);
     } else {
         calls_run_reject(call, CALLS_OVERLOADED, peg__str("the gateway is out of memory"), 1000);
@@ -369,13 +330,7 @@ static void coordinate(struct calls_call *call)
 
     call->outcome = peg__blob_unref(call->outcome);
     call->deadline_ns = bus_now_ns(bus) + (left_ms > 0 ? left_ms * 1000000 : 0);
-    calls_run_deadline(call);
-}
-
-static void keep(struct calls_call *call, struct peg__blob *outcome)
-{
-    peg__blob_unref(call->outcome);
-    call->outcome = peg__blob_ref(outcome);
+    arm_deadline(call);
 }
 
 static bool wants_output(const struct calls_call *call)
@@ -402,19 +357,18 @@ static void execute(struct calls_call *call, const struct calls_event *event,
         put_token(call, action);
         break;
     case CALLS_PUT_RESULT:
-        put_result(call, action->why);
+        calls_end_make_outcome(call, action->why);
+        put(call, BUS_RESULT, 0, call->outcome);
         break;
     case CALLS_READ:
-        read_register(call, action->what, action->n);
+        calls_read_register(call->calls->bus,
+                            calls_key(&call->entry.id, (enum bus_register)action->what, action->n),
+                            &call->wait, on_answer);
         break;
     case CALLS_READ_LEASE:
-        read_lease(call, peg__str(machine->incarnation));
-        break;
     case CALLS_READ_NODE:
-        read_node(call, action->address);
-        break;
     case CALLS_READ_OWNER:
-        read_owner(call, answer_of(event)->current);
+        read_lease(call, event, action);
         break;
     case CALLS_LIST:
         list(call);
@@ -451,10 +405,10 @@ static void execute(struct calls_call *call, const struct calls_event *event,
             calls_send(call, machine->coordinator, BUS_FOLLOWER, BUS_LISTEN, NULL);
         break;
     case CALLS_SEND_STOP:
-        calls_end_stopped(call, answer_of(event));
+        calls_end_stopped(call, event->answer);
         break;
     case CALLS_SEND_OUTCOME:
-        send_outcome(call, answer_of(event));
+        send_outcome(call, event->answer);
         break;
     case CALLS_REPORT_ADMITTED:
         report(call, CALLS_REPORTED_ADMITTED);
@@ -466,13 +420,14 @@ static void execute(struct calls_call *call, const struct calls_event *event,
         readmit(call);
         break;
     case CALLS_KEEP:
-        keep(call, answer_of(event)->current);
+        peg__blob_unref(call->outcome);
+        call->outcome = peg__blob_ref(event->answer->current);
         break;
     case CALLS_COORDINATE:
         coordinate(call);
         break;
     case CALLS_END_CURRENT:
-        calls_end_with(call, event->message ? event->message->body : answer_of(event)->current,
+        calls_end_with(call, event->message ? event->message->body : event->answer->current,
                        was_following);
         break;
     case CALLS_END_OWN:
@@ -481,6 +436,7 @@ static void execute(struct calls_call *call, const struct calls_event *event,
     case CALLS_REJECT:
         calls_end_rejected(call, action->why, before);
         break;
+    case CALLS_NO_ACTION:
     case CALLS_N_ACTIONS:
         break;
     }
@@ -489,12 +445,12 @@ static void execute(struct calls_call *call, const struct calls_event *event,
 /* Nothing of the call is touched after its last action. */
 static void run(struct calls_call *call, struct calls_event *event)
 {
+    static const struct bus_answer nothing_read;
     struct calls_loop *calls = call->calls;
     const enum calls_state before = call->machine.state;
     struct calls_actions actions;
 
     actions.n = 0;
-    event->now_ns = bus_now_ns(calls->bus);
     event->now_ms = bus_now_ms(calls->bus);
     event->epoch = bus_epoch(calls->bus);
     event->self = calls->bus->self;
@@ -505,6 +461,8 @@ static void run(struct calls_call *call, struct calls_event *event)
     calls_machine_step(&call->machine, event, &actions);
     if (calls_on_step)
         calls_on_step(before, (int)event->kind, call->machine.state);
+    if (!event->answer)
+        event->answer = &nothing_read;
     for (unsigned i = 0; i < actions.n; i++)
         execute(call, event, &actions.list[i], before);
 }

@@ -9,19 +9,67 @@
  */
 
 #include "bus/bus.h"
-#include "calls/machine/states.h"
 
-enum calls_assignment_state {
-#define X(name, text) ASSIGNMENT_##name,
-    CALLS_ASSIGNMENT_STATES(X)
-#undef X
-};
+/* What each state is, its name, and those that may follow it: as CALLS_COORDINATOR_STATES. */
+#define CALLS_ASSIGNMENT_STATES(X)                                                                 \
+    /* waits until its provider has a place */                                                     \
+    X(QUEUED, "queued", CLAIMING | OVER)                                                           \
+    /* writes the right to start it */                                                             \
+    X(CLAIMING, "claiming", RUNNING | OVER)                                                        \
+    /* in its provider's Hello; coordinator not notified */                                        \
+    X(REPORTED, "reported", RUNNING | CHECKING_RESULT)                                             \
+    /* its provider has it */                                                                      \
+    X(RUNNING, "running",                                                                          \
+      REPORTED | CHECKING_RESULT | VALIDATING | VERIFYING | RETURNING | READING_DEADLINE |         \
+          WRITING | OVER)                                                                          \
+    /* reads whether it has ended; its provider has it */                                          \
+    X(CHECKING_RESULT, "checking result", RUNNING | CHECKING_CLAIM | CHECKING_ENDED)               \
+    /* it has not: reads whose it is */                                                            \
+    X(CHECKING_CLAIM, "checking claim", RUNNING)                                                   \
+    /* it has: reads whose it was */                                                               \
+    X(CHECKING_ENDED, "checking ended", RUNNING)                                                   \
+    /* a worker reads its result */                                                                \
+    X(VALIDATING, "validating", VERIFYING | READING_DEADLINE | WRITING | OVER)                     \
+    /* has a result: reads whether it is its provider's */                                         \
+    X(VERIFYING, "verifying", READING_DEADLINE | WRITING | OVER)                                   \
+    /* will not start: reads whether it was to start it */                                         \
+    X(RETURNING, "returning", OVER)                                                                \
+    /* reads how long its result has to be kept */                                                 \
+    X(READING_DEADLINE, "reading deadline", WRITING | OVER)                                        \
+    /* writes its result */                                                                        \
+    X(WRITING, "writing", WRITING_PLACEHOLDER | NOTIFYING | OVER)                                  \
+    /* no room for the result: writes a small one */                                               \
+    X(WRITING_PLACEHOLDER, "writing placeholder", NOTIFYING | OVER)                                \
+    /* reads which loops wait for its result */                                                    \
+    X(NOTIFYING, "notifying", WRITING | OVER)                                                      \
+    /* nothing is left to do here */                                                               \
+    X(OVER, "over", 0)
 
-enum calls_assignment_event_kind {
-#define X(name, text) ASSIGNMENT_ON_##name,
-    CALLS_ASSIGNMENT_EVENTS(X)
-#undef X
-};
+#define CALLS_ASSIGNMENT_STATE(name, text, next) ASSIGNMENT_##name,
+enum calls_assignment_state { CALLS_ASSIGNMENT_STATES(CALLS_ASSIGNMENT_STATE) };
+
+#define CALLS_ASSIGNMENT_EVENTS(X)                                                                 \
+    X(ANSWER, "answer")       /* of the bus, to what it asked last */                              \
+    X(RETRY, "retry")         /* the time that it armed is over */                                 \
+    X(RESET, "reset")         /* the registers may have been lost, and nothing is pending */       \
+    X(CANCEL, "cancel")       /* by its coordinator */                                             \
+    X(ASK, "ask")             /* by its coordinator: is it here? */                                \
+    X(LOST, "lost")           /* its provider did not come back */                                 \
+    X(PLACE, "place")         /* its provider has one for it */                                    \
+    X(REFUSE, "refuse")       /* its provider takes nothing out of the queue any more */           \
+    X(HELLO, "hello")         /* its provider has come back, and lists what it has */              \
+    X(LISTED, "listed")       /* it is in that list */                                             \
+    X(UNLISTED, "unlisted")   /* it is not, and its provider has been elsewhere meanwhile */       \
+    X(NOTIFY, "notify")       /* its coordinator is to learn where it is */                        \
+    X(REVIEW, "review")       /* is it still worth its place? */                                   \
+    X(OUTPUT, "output")       /* of the tool */                                                    \
+    X(GIVE_BACK, "give back") /* its provider has not started it, and will not */                  \
+    X(VALIDATE, "validate")   /* a worker begins to read its result */                             \
+    X(RESULT, "result")       /* is there, in the form that is written */                          \
+    X(DISCARD, "discard")     /* has come, and there is no memory for it */
+
+#define CALLS_ASSIGNMENT_EVENT(name, text) ASSIGNMENT_ON_##name,
+enum calls_assignment_event_kind { CALLS_ASSIGNMENT_EVENTS(CALLS_ASSIGNMENT_EVENT) };
 
 /* Where the registers of its id are, and who else may read them. */
 enum calls_assignment_scope {
@@ -40,6 +88,8 @@ enum calls_assignment_right {
 };
 
 struct calls_assignment_machine {
+    const struct calls_assignment_event *event; /* of this step */
+    struct calls_assignment_actions *out;
     enum calls_assignment_state state;
     enum calls_assignment_scope scope;
     enum calls_assignment_right right;
@@ -76,7 +126,7 @@ struct calls_assignment_event {
 
 enum calls_assignment_action_kind {
     ASSIGNMENT_PUT,             /* `what`: BUS_CLAIM, BUS_RESULT */
-    ASSIGNMENT_PUT_PLACEHOLDER, /* a small result, in place of its own */
+    ASSIGNMENT_PUT_PLACEHOLDER, /* a small BUS_RESULT, in place of its own */
     ASSIGNMENT_READ,            /* `what` */
     ASSIGNMENT_SEND,            /* `message` to its coordinator, with `reason`, `was_claimed` */
     ASSIGNMENT_SEND_WAITERS,    /* BUS_DONE to the loops in the answer */
@@ -106,7 +156,7 @@ struct calls_assignment_actions {
 };
 
 /* An event that means nothing in a state changes nothing. After DROP the machine is not used. */
-void calls_assignment_step(struct calls_assignment_machine *machine,
+void calls_assignment_step(struct calls_assignment_machine *m,
                            const struct calls_assignment_event *event,
                            struct calls_assignment_actions *out);
 /* Tests count the steps of all machines here; NULL: they are not counted. */
@@ -115,11 +165,13 @@ extern void (*calls_assignment_on_step)(enum calls_assignment_state from,
                                         enum calls_assignment_state to);
 extern const char *const calls_assignment_state_names[];
 extern const char *const calls_assignment_event_names[];
+/* Is the transition in the list? */
+bool calls_assignment_may_become(enum calls_assignment_state from, enum calls_assignment_state to);
 
 /* Was it handed to its provider, which has not answered? */
-static inline bool calls_assignment_is_at_provider(const struct calls_assignment_machine *machine)
+static inline bool calls_assignment_is_at_provider(const struct calls_assignment_machine *m)
 {
-    return machine->state >= ASSIGNMENT_REPORTED && machine->state <= ASSIGNMENT_CHECKING_ENDED;
+    return m->state >= ASSIGNMENT_REPORTED && m->state <= ASSIGNMENT_CHECKING_ENDED;
 }
 
 #endif

@@ -2,99 +2,107 @@
 
 #include "calls/machine/coordinator.h"
 
-#include <string.h>
+/* ---- admission ---- */
 
-/* Who had the right to an attempt got one message with it. It may report the call again when it
- * comes back, and answer it again: that is about no other message. */
-bool calls_count_answer(const struct bus_message *message, uint32_t *answered)
+/*
+ * The first stage of a call whose payload is valid: is there a healthy provider, and is this node
+ * the one that decides about its identity? A call that may not begin still attaches to one of its
+ * identity, so the identity is read before it is rejected.
+ */
+
+static void begin(struct calls_machine *m)
 {
-    const uint32_t bit = message->attempt < 32 ? UINT32_C(1) << message->attempt : 0;
-    const bool is_first = bit && !(*answered & bit);
-
-    if (!message->was_claimed && message->kind != BUS_DONE)
-        return true;
-    *answered |= bit;
-    return is_first;
+    calls_act(m, CALLS_REPORT_ADMITTED);
+    calls_choose_or_settle(m);
 }
 
-/* Another node cannot read whose a call of this node is. No message with it went there, but its
- * provider may have gone there, and answers for the current attempt. */
-static bool is_hearsay(const struct calls_machine *m, const struct bus_message *message)
+static void admit(struct calls_machine *m)
 {
-    const bool is_current =
-        message->attempt == m->attempt && strcmp(message->incarnation, m->incarnation) == 0;
-
-    return !is_current && calls_id_is_node_local(&m->id) && message->from.node &&
-           message->from.node != m->event->self.node;
+    m->bar = m->event->bar;
+    if (calls_id_is_keyed(&m->id))
+        calls_enter(m, m->bar ? CALLS_PEEKING : CALLS_ADMITTING);
+    else if (m->bar)
+        calls_reject(m, CALLS_WHY_BARRED);
+    else
+        begin(m);
 }
 
-static void count_answer(struct calls_machine *m, const struct bus_message *message)
+/* A bus that is full, or has no memory, may not have looked whether the identity is there: it is
+ * read. A coordinator may lose the call to a follower and take it over again: then it has to know
+ * which call, and under which epoch, like any other follower. */
+static void handle_admitted(struct calls_machine *m)
 {
-    if (!is_hearsay(m, message) && calls_count_answer(message, &m->answered) && m->n_outstanding)
-        m->n_outstanding--;
-}
+    const struct bus_answer *answer = m->event->answer;
 
-static void handle_message(struct calls_machine *m)
-{
-    const struct bus_message *message = m->event->message;
-    const bool is_nak = message->kind == BUS_NAK && message->reason != BUS_UNKNOWN;
-    const bool is_own_done =
-        message->kind == BUS_DONE && message->attempt && message->attempt == m->attempt;
-
-    if (!calls_state_follows(m->state) && (is_nak || (is_own_done && m->state > CALLS_CHOOSING)))
-        count_answer(m, message);
-    switch (message->kind) {
-    case BUS_NAK:
-        if (message->reason == BUS_UNKNOWN)
-            calls_machine_unknown(m);
-        else if (message->reason != BUS_DUPLICATE)
-            calls_machine_nak(m, message);
-        break;
-    case BUS_HAVE:
-        calls_machine_have(m);
-        break;
-    case BUS_LOST:
-        calls_machine_lost(m);
-        break;
-    case BUS_DONE:
-        calls_machine_done(m);
-        break;
-    default:
-        break;
+    if (answer->status == PEG_EIO) {
+        calls_retry_later(m);
+    } else if (answer->status) {
+        m->bar = answer->status == PEG_ELIMIT ? CALLS_BAR_FULL : CALLS_BAR_NO_MEMORY;
+        calls_enter(m, CALLS_PEEKING);
+    } else if (answer->written) {
+        calls_identity_read(answer->current, &m->identity);
+        begin(m);
+    } else {
+        calls_machine_follow(m);
     }
 }
 
-static void handle_unreceived(struct calls_machine *m)
+static void handle_peeked(struct calls_machine *m)
 {
-    struct bus_message nak = {.kind = BUS_NAK, .reason = BUS_GONE, .attempt = m->attempt};
+    const struct bus_answer *answer = m->event->answer;
 
-    memcpy(nak.incarnation, m->incarnation, sizeof(nak.incarnation));
-    count_answer(m, &nak);
-    calls_machine_nak(m, &nak);
+    if (!answer->status && answer->current)
+        calls_machine_follow(m);
+    else if (!answer->status)
+        calls_reject(m, CALLS_WHY_BARRED);
+    else if (m->ending)
+        calls_reject(m, CALLS_WHY_UNREAD);
+    else
+        calls_retry_later(m);
+}
+
+/* The same answer for a call that never was and for another principal's. */
+static void handle_located(struct calls_machine *m)
+{
+    if (m->event->answer->status)
+        calls_reject(m, CALLS_WHY_UNANSWERED);
+    else if (!m->event->is_owner)
+        calls_reject(m, CALLS_WHY_UNKNOWN_CALL);
+    else if (m->origin == CALLS_AWAITS)
+        calls_machine_follow(m);
+    else
+        calls_end(m, CALLS_SEND_STOP, CALLS_NO_WHY);
+}
+
+/* ---- events ---- */
+
+static void locate_call(struct calls_machine *m)
+{
+    calls_enter(m, CALLS_LOCATING);
 }
 
 static void handle_answer(struct calls_machine *m)
 {
+    static calls_handler *const handlers[CALLS_N_STATES] = {
+        [CALLS_ADMITTING] = handle_admitted,      [CALLS_PEEKING] = handle_peeked,
+        [CALLS_LOCATING] = handle_located,        [CALLS_REVOKING] = calls_handle_revocation,
+        [CALLS_TELLING] = calls_handle_told,      [CALLS_GIVING_UP] = calls_handle_told,
+        [CALLS_CLOSING] = calls_handle_closed,    [CALLS_WRITING] = calls_handle_outcome,
+        [CALLS_NOTIFYING] = calls_handle_waiters, [CALLS_LISTING] = calls_handle_listed,
+        [CALLS_GLANCING] = calls_handle_glance,   [CALLS_COMPARING] = calls_handle_compared,
+        [CALLS_WALKING] = calls_handle_walked,    [CALLS_PROBING] = calls_handle_probed,
+        [CALLS_TAKING] = calls_handle_taken,      [CALLS_CONFIRMING] = calls_handle_confirmed,
+    };
+
     if (m->recheck)
         calls_machine_rechecked(m);
-    else if (m->state == CALLS_ADMITTING || m->state == CALLS_PEEKING)
-        calls_machine_admitted(m);
-    else if (m->state == CALLS_LOCATING)
-        calls_machine_located(m);
-    else if (calls_state_follows(m->state))
-        calls_machine_followed(m);
-    else
-        calls_machine_settled(m);
+    else if (handlers[m->state])
+        handlers[m->state](m);
 }
 
 static void handle_timer(struct calls_machine *m)
 {
     switch (m->state) {
-    case CALLS_SENT:
-    case CALLS_FOLLOWING:
-    case CALLS_UNLISTED:
-        calls_recheck_now(m);
-        break;
     case CALLS_GRACE:
         calls_enter(m, CALLS_GIVING_UP);
         break;
@@ -108,6 +116,7 @@ static void handle_timer(struct calls_machine *m)
         calls_request(m);
         break;
     default:
+        calls_recheck_now(m);
         break;
     }
 }
@@ -115,41 +124,21 @@ static void handle_timer(struct calls_machine *m)
 void calls_machine_step(struct calls_machine *m, const struct calls_event *event,
                         struct calls_actions *out)
 {
+    static calls_handler *const handlers[CALLS_N_EVENTS] = {
+        [CALLS_ADMIT] = admit,
+        [CALLS_LOCATE] = locate_call,
+        [CALLS_ANSWER] = handle_answer,
+        [CALLS_TIMER] = handle_timer,
+        [CALLS_PROVIDER] = calls_machine_provider,
+        [CALLS_NO_PROVIDER] = calls_machine_provider,
+        [CALLS_UNRECEIVED] = calls_handle_unreceived,
+        [CALLS_MESSAGE] = calls_handle_message,
+        [CALLS_DEADLINE] = calls_machine_settle,
+        [CALLS_CANCEL] = calls_machine_settle,
+        [CALLS_RESET] = calls_recheck_soon,
+    };
+
     m->event = event;
     m->out = out;
-    switch (m->event->kind) {
-    case CALLS_ADMIT:
-        calls_machine_admit(m);
-        break;
-    case CALLS_LOCATE:
-        calls_enter(m, CALLS_LOCATING);
-        break;
-    case CALLS_ANSWER:
-        handle_answer(m);
-        break;
-    case CALLS_TIMER:
-        handle_timer(m);
-        break;
-    case CALLS_PROVIDER:
-    case CALLS_NO_PROVIDER:
-        calls_machine_provider(m);
-        break;
-    case CALLS_UNRECEIVED:
-        handle_unreceived(m);
-        break;
-    case CALLS_MESSAGE:
-        handle_message(m);
-        break;
-    case CALLS_DEADLINE:
-        calls_machine_settle(m, BUS_DEADLINE);
-        break;
-    case CALLS_CANCEL:
-        calls_machine_settle(m, BUS_CANCELED);
-        break;
-    case CALLS_RESET:
-        calls_recheck_soon(m);
-        break;
-    case CALLS_N_EVENTS:
-        break;
-    }
+    handlers[event->kind](m);
 }

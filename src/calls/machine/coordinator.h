@@ -10,20 +10,80 @@
  *
  * At most one request to the bus is pending for a machine: the one of its state, or of its recheck.
  * A new request replaces it.
- *
- *   coordinator.c  which handler an event goes to
- *   admission.c    one decision for each identity
- *   sent.c         the attempt at a provider; its end by deadline or cancellation
- *   follower.c     another node coordinates; take-over when that node is lost
- *   recheck.c      what to read after silence
- *   settle.c       entering a state, and deciding how a call ends: what the others share
  */
 
 #include "base/limits.h"
 #include "bus/bus.h"
 #include "calls/environment.h"
-#include "calls/machine/states.h"
 #include "calls/value.h"
+
+/* ---- states ---- */
+
+/* What each is, its name, and the states that may follow it. Debug builds assert that, tests cover
+ * each transition, and tools/draw-states draws docs/walks/call.md from this list. */
+#define CALLS_COORDINATOR_STATES(X)                                                                \
+    /* its payload is being validated */                                                           \
+    X(CHECKING, "checking", ADMITTING | PEEKING | LOCATING | CHOOSING | OVER)                      \
+    /* writes the identity: one decision for each */                                               \
+    X(ADMITTING, "admitting", PEEKING | CHOOSING | CLOSING | LISTING | OVER)                       \
+    /* reads the identity: it may attach, and not begin */                                         \
+    X(PEEKING, "peeking", LISTING | OVER)                                                          \
+    /* reads the identity of an id: await or stop */                                               \
+    X(LOCATING, "locating", LISTING | OVER)                                                        \
+    /* asks for a provider */                                                                      \
+    X(CHOOSING, "choosing", SENT | CLOSING | WRITING | OVER)                                       \
+    /* a provider was asked to run the attempt */                                                  \
+    X(SENT, "sent", CHOOSING | REVOKING | CLOSING | WRITING | UNLISTED | OVER)                     \
+    /* takes the right to start the attempt back */                                                \
+    X(REVOKING, "revoking", CHOOSING | SENT | TELLING | CLOSING | WRITING | UNLISTED | OVER)       \
+    /* canceled, but it runs: finds its provider to tell it */                                     \
+    X(TELLING, "telling", GRACE | CLOSING | WRITING | OVER)                                        \
+    /* the provider may end it by itself */                                                        \
+    X(GRACE, "grace", GIVING_UP | CLOSING | WRITING | OVER)                                        \
+    /* finds the provider a last time */                                                           \
+    X(GIVING_UP, "giving up", CLOSING | WRITING | OVER)                                            \
+    /* takes the attempt that would be next: there is none */                                      \
+    X(CLOSING, "closing", WRITING | UNLISTED)                                                      \
+    /* writes an outcome of its own */                                                             \
+    X(WRITING, "writing", NOTIFYING | OVER)                                                        \
+    /* reads who else waits for that outcome */                                                    \
+    X(NOTIFYING, "notifying", OVER)                                                                \
+    /* another node coordinates: adds itself to the waiters */                                     \
+    X(LISTING, "listing", GLANCING | UNLISTED | FOLLOWING | OVER)                                  \
+    /* no room in that list: reads the outcome at once */                                          \
+    X(GLANCING, "glancing", COMPARING | UNLISTED | OVER)                                           \
+    /* is that outcome of the same call? */                                                        \
+    X(COMPARING, "comparing", CHECKING | LISTING | UNLISTED | OVER)                                \
+    /* pauses before it asks to be listed again */                                                 \
+    X(UNLISTED, "unlisted", LISTING | OVER)                                                        \
+    /* waits for the outcome */                                                                    \
+    X(FOLLOWING, "following", CHECKING | LISTING | WALKING | OVER)                                 \
+    /* the coordinator is lost: reads who has an attempt */                                        \
+    X(WALKING, "walking", FOLLOWING | PROBING | TAKING | CONFIRMING | OVER)                        \
+    /* is the owner of that attempt alive? */                                                      \
+    X(PROBING, "probing", CHOOSING | WRITING | FOLLOWING | WALKING | OVER)                         \
+    /* takes the open attempt, and with it the call */                                             \
+    X(TAKING, "taking", FOLLOWING | CONFIRMING | OVER)                                             \
+    /* is the identity still that call's? */                                                       \
+    X(CONFIRMING, "confirming", CHOOSING | CLOSING | WRITING | OVER)                               \
+    /* its callers have its outcome */                                                             \
+    X(OVER, "over", 0)
+
+#define CALLS_STATE(name, text, next) CALLS_##name,
+enum calls_state { CALLS_COORDINATOR_STATES(CALLS_STATE) CALLS_N_STATES };
+
+extern const char *const calls_state_names[];
+/* Is the transition in the list? Staying is. */
+bool calls_state_may_become(enum calls_state from, enum calls_state to);
+
+/* Does another node coordinate the call, or is that not known yet? */
+static inline bool calls_state_follows(enum calls_state state)
+{
+    return state >= CALLS_LISTING && state <= CALLS_CONFIRMING;
+}
+
+/* Tests count the steps of machines here; NULL: nothing is counted. */
+extern void (*calls_on_step)(enum calls_state from, int event, enum calls_state to);
 
 /* ---- events ---- */
 
@@ -56,7 +116,6 @@ enum calls_bar {
 struct calls_event {
     enum calls_event_kind kind;
     /* facts, in every event */
-    int64_t now_ns;
     int64_t now_ms;
     uint64_t epoch;
     struct bus_address self;
@@ -77,13 +136,14 @@ struct calls_event {
 /* ---- actions ---- */
 
 enum calls_action_kind {
+    CALLS_NO_ACTION,
     CALLS_PUT_IDENTITY,
     CALLS_PUT_REVOKED, /* as the claim of attempt `n` */
     CALLS_PUT_ENDED,   /* likewise */
     CALLS_PUT_RESULT,  /* the outcome of `why` */
     CALLS_READ,        /* register `what`, `n` */
     CALLS_READ_LEASE,  /* of the provider */
-    CALLS_READ_NODE,   /* the lease of `address` */
+    CALLS_READ_NODE,   /* the lease of the coordinator */
     CALLS_READ_OWNER,  /* of the provider whose claim token answer->current is */
     CALLS_LIST,        /* adds this loop to the waiters */
     CALLS_READ_WAITERS,
@@ -146,7 +206,6 @@ struct calls_action {
     enum bus_reason reason;
     char what;
     uint32_t n;
-    struct bus_address address;
 };
 
 /* More than any event needs: the tests of the table reach four. */
@@ -235,37 +294,46 @@ bool calls_count_answer(const struct bus_message *message, uint32_t *answered);
 /* Handles m->event. */
 typedef void calls_handler(struct calls_machine *m);
 
-calls_handler calls_machine_admit, calls_machine_admitted, calls_machine_located; /* admission.c */
-calls_handler calls_machine_provider, calls_machine_have, calls_machine_done;     /* sent.c */
-calls_handler calls_machine_settled;
-void calls_machine_nak(struct calls_machine *m, const struct bus_message *nak);
-void calls_machine_settle(struct calls_machine *m, enum bus_reason reason);
-calls_handler calls_machine_rechecked, calls_machine_unknown, calls_machine_lost; /* recheck.c */
-calls_handler calls_machine_followed, calls_machine_follow_again;                 /* follower.c */
-void calls_machine_follow(struct calls_machine *m, const struct peg__blob *blob);
-bool calls_machine_is_same(const struct calls_machine *m, const struct peg__blob *blob);
+/* sent.c */
+calls_handler calls_machine_provider, calls_handle_message, calls_handle_unreceived;
+calls_handler calls_machine_settle; /* a deadline, a cancellation */
+calls_handler calls_handle_revocation, calls_handle_told, calls_handle_closed;
+calls_handler calls_handle_outcome, calls_handle_waiters;
+/* recheck.c */
+calls_handler calls_machine_rechecked, calls_machine_unknown, calls_machine_lost;
+/* follower.c */
+calls_handler calls_handle_listed, calls_handle_glance, calls_handle_compared;
+calls_handler calls_handle_walked, calls_handle_probed, calls_handle_taken;
+calls_handler calls_handle_confirmed, calls_machine_follow, calls_machine_follow_again;
+/* Is the identity in answer->current that of the call that is followed? */
+bool calls_machine_is_same(const struct calls_machine *m);
 
 /* settle.c */
 struct calls_action *calls_act(struct calls_machine *m, enum calls_action_kind kind);
 /* Sets the state and asks for what it waits for. */
 void calls_enter(struct calls_machine *m, enum calls_state state);
-/* Asks again for what the state waits for, after a pause. */
-void calls_retry_later(struct calls_machine *m);
-void calls_request(struct calls_machine *m);
-void calls_recheck_soon(struct calls_machine *m);
-void calls_recheck_now(struct calls_machine *m);
+/* Asks again for what the state waits for: now, or after a pause. */
+calls_handler calls_request, calls_retry_later;
+/* Enters a state that waits, for a while. */
+void calls_pause(struct calls_machine *m, enum calls_state state);
+calls_handler calls_recheck_soon, calls_recheck_now;
 void calls_recheck(struct calls_machine *m, enum calls_recheck recheck);
 /* The outcome in answer->current is not reported before its message had time to come. */
 bool calls_awaits_message(struct calls_machine *m);
-void calls_end_current(struct calls_machine *m);
+/* `kind`: the action that ends the call. */
+void calls_end(struct calls_machine *m, enum calls_action_kind kind, enum calls_why why);
 void calls_reject(struct calls_machine *m, enum calls_why why);
 void calls_settle_with(struct calls_machine *m, enum calls_why why);
-void calls_settle_unstarted(struct calls_machine *m);
+/* This attempt was not started, though one before it may have been: a provider for the next one, or
+ * the end of a call that is ending. */
+void calls_choose_or_settle(struct calls_machine *m);
 /* It was started, and its end is not known: another attempt if the tool allows it. */
 void calls_settle_unknown(struct calls_machine *m, enum calls_why why);
 /* A follower took the call over: this node follows it. */
 void calls_yield(struct calls_machine *m, struct bus_address coordinator);
-void calls_adopt_provider(struct calls_machine *m, peg_str incarnation);
-bool calls_why_started(enum calls_why why);
+/* The owner of the claim in answer->current is the provider of the attempt, which an earlier
+ * coordinator may have asked. False: it is a follower that took the call over while this node was
+ * away; this node follows it. */
+bool calls_adopt_claimer(struct calls_machine *m);
 
 #endif

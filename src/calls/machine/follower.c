@@ -14,12 +14,12 @@
 
 /* ---- attaching ---- */
 
-void calls_machine_follow(struct calls_machine *m, const struct peg__blob *blob)
+void calls_machine_follow(struct calls_machine *m)
 {
     const bool has_digest = m->origin <= CALLS_ATTACHES;
     struct calls_identity identity;
 
-    if (!calls_identity_read(blob, &identity)) {
+    if (!calls_identity_read(m->event->answer->current, &identity)) {
         calls_reject(m, CALLS_WHY_OTHER_VERSION);
     } else if (has_digest && memcmp(identity.digest, m->digest, sizeof(m->digest)) != 0) {
         calls_reject(m, CALLS_WHY_OTHER_REQUEST);
@@ -35,11 +35,11 @@ void calls_machine_follow(struct calls_machine *m, const struct peg__blob *blob)
     }
 }
 
-bool calls_machine_is_same(const struct calls_machine *m, const struct peg__blob *blob)
+bool calls_machine_is_same(const struct calls_machine *m)
 {
     struct calls_identity identity;
 
-    return calls_identity_read(blob, &identity) &&
+    return calls_identity_read(m->event->answer->current, &identity) &&
            bus_address_equal(identity.coordinator, m->identity.coordinator) &&
            identity.number == m->identity.number && identity.epoch == m->identity.epoch;
 }
@@ -70,30 +70,23 @@ static void begin_again(struct calls_machine *m)
  * for the call that has the identity now. */
 void calls_machine_follow_again(struct calls_machine *m)
 {
-    if (m->event->answer->current) {
-        calls_machine_follow(m, m->event->answer->current);
-    } else if (m->origin == CALLS_STARTS) {
+    if (m->event->answer->current)
+        calls_machine_follow(m);
+    else if (m->origin == CALLS_STARTS)
         begin_again(m);
-    } else {
+    else
         calls_reject(m, m->origin == CALLS_ATTACHES ? CALLS_WHY_BARRED : CALLS_WHY_UNKNOWN_CALL);
-    }
-}
-
-static void pause(struct calls_machine *m, enum calls_state state)
-{
-    calls_enter(m, state);
-    calls_recheck_soon(m);
 }
 
 /* Listed before it reads: registers are not forgotten as long as a waiter is listed. */
-static void handle_listed(struct calls_machine *m)
+void calls_handle_listed(struct calls_machine *m)
 {
     const peg_status status = m->event->answer->status;
 
     if (status == PEG_ELIMIT || status == PEG_ENOMEM) {
         calls_enter(m, CALLS_GLANCING); /* a call that has ended needs no room */
     } else if (status) {
-        pause(m, CALLS_UNLISTED);
+        calls_pause(m, CALLS_UNLISTED);
     } else {
         calls_enter(m, CALLS_FOLLOWING);
         calls_act(m, CALLS_SEND_LISTEN);
@@ -102,10 +95,10 @@ static void handle_listed(struct calls_machine *m)
     }
 }
 
-static void handle_glance(struct calls_machine *m)
+void calls_handle_glance(struct calls_machine *m)
 {
     if (m->event->answer->status || !m->event->answer->current || calls_awaits_message(m)) {
-        pause(m, CALLS_UNLISTED);
+        calls_pause(m, CALLS_UNLISTED);
     } else {
         calls_act(m, CALLS_KEEP);
         calls_enter(m, CALLS_COMPARING);
@@ -114,14 +107,13 @@ static void handle_glance(struct calls_machine *m)
 
 /* An unlisted follower keeps nothing from being forgotten, and the identity from being used again.
  */
-static void handle_compared(struct calls_machine *m)
+void calls_handle_compared(struct calls_machine *m)
 {
     if (m->event->answer->status) {
-        pause(m, CALLS_UNLISTED);
-    } else if (calls_machine_is_same(m, m->event->answer->current)) {
+        calls_pause(m, CALLS_UNLISTED);
+    } else if (calls_machine_is_same(m)) {
         calls_act(m, CALLS_REPORT_FOLLOWING);
-        calls_enter(m, CALLS_OVER);
-        calls_act(m, CALLS_END_OWN);
+        calls_end(m, CALLS_END_OWN, CALLS_NO_WHY);
     } else {
         calls_machine_follow_again(m);
     }
@@ -129,11 +121,17 @@ static void handle_compared(struct calls_machine *m)
 
 /* ---- taking over ---- */
 
-static void give_up_lost(struct calls_machine *m)
+/* The attempt that was walked to is this node's, or the call has no other: it coordinates now. */
+static void take_over(struct calls_machine *m)
 {
     m->attempt = m->walk;
     m->n_outstanding++; /* what the other coordinator sent is not known */
     calls_act(m, CALLS_COORDINATE);
+}
+
+static void give_up_lost(struct calls_machine *m)
+{
+    take_over(m);
     calls_settle_unknown(m, CALLS_WHY_NODE_LOST);
 }
 
@@ -150,83 +148,66 @@ static void walk_on(struct calls_machine *m)
     }
 }
 
-static void probe(struct calls_machine *m, const struct peg__blob *token)
-{
-    struct bus_address address;
-    const bool is_revoked =
-        peg__str_is(calls_claim_token_owner(token, &address), CALLS_TOKEN_REVOKED);
-
-    m->coordinator = is_revoked ? address : (struct bus_address){0};
-    calls_enter(m, CALLS_PROBING);
-    if (is_revoked)
-        calls_act(m, CALLS_READ_NODE)->address = address;
-    else
-        calls_act(m, CALLS_READ_OWNER);
-}
-
-static bool is_ended(const struct peg__blob *token)
-{
-    struct bus_address address;
-
-    return peg__str_is(calls_claim_token_owner(token, &address), CALLS_TOKEN_ENDED);
-}
-
-static void handle_walked(struct calls_machine *m)
+void calls_handle_walked(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
+    struct bus_address address;
+    const peg_str owner = calls_claim_token_owner(answer->current, &address);
 
-    if (answer->status)
-        pause(m, CALLS_FOLLOWING);
-    else if (!answer->current)
+    if (answer->status) {
+        calls_pause(m, CALLS_FOLLOWING);
+    } else if (!answer->current) {
         calls_enter(m, CALLS_TAKING);
-    else if (is_ended(answer->current)) /* nothing is written: the identity may be used anew */
+    } else if (peg__str_is(owner, CALLS_TOKEN_ENDED)) {
+        /* nothing is written: the identity may be used anew */
         calls_reject(m, CALLS_WHY_COORDINATOR_LOST);
-    else if (m->event->is_own_token) /* taken before, and the answer was lost */
-        calls_enter(m, CALLS_CONFIRMING);
-    else
-        probe(m, answer->current);
+    } else if (m->event->is_own_token) {
+        calls_enter(m, CALLS_CONFIRMING); /* taken before, and the answer was lost */
+    } else if (peg__str_is(owner, CALLS_TOKEN_REVOKED)) {
+        m->coordinator = address;
+        calls_enter(m, CALLS_PROBING);
+        calls_act(m, CALLS_READ_NODE);
+    } else {
+        m->coordinator = (struct bus_address){0};
+        calls_enter(m, CALLS_PROBING);
+        calls_act(m, CALLS_READ_OWNER);
+    }
 }
 
-static void handle_probed(struct calls_machine *m)
+void calls_handle_probed(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
     const bool is_alive = answer->n_addresses && answer->addresses[0].node;
     const bool is_long_over = m->event->now_ms > m->deadline_ms + m->event->grace_ms;
 
     if (answer->status || (is_alive && !is_long_over)) {
-        pause(m, CALLS_FOLLOWING);
-        return;
+        calls_pause(m, CALLS_FOLLOWING);
+    } else {
+        m->is_owner_lost |= !m->coordinator.node;
+        walk_on(m);
     }
-    m->is_owner_lost |= !m->coordinator.node;
-    walk_on(m);
 }
 
-static void handle_taken(struct calls_machine *m)
+void calls_handle_taken(struct calls_machine *m)
 {
     if (!m->event->answer->status && m->event->answer->written)
         calls_enter(m, CALLS_CONFIRMING);
     else
-        pause(m, CALLS_FOLLOWING); /* another was faster, or it is not known */
+        calls_pause(m, CALLS_FOLLOWING); /* another was faster, or it is not known */
 }
 
-/* The open attempt is this node's: it coordinates the call now. */
 static void coordinate(struct calls_machine *m)
 {
-    m->attempt = m->walk;
-    m->n_outstanding++;     /* what the other coordinator sent is not known, */
-    m->may_have_run = true; /* nor in which attempts after this one */
+    take_over(m);
+    m->may_have_run = true; /* nor is it known which attempts came after this one */
     m->incarnation[0] = '\0';
-    calls_act(m, CALLS_COORDINATE);
     if (m->event->answer->epoch != m->identity.epoch) {
         calls_settle_unknown(m, CALLS_WHY_STATE_LOST);
         return;
     }
     if (m->origin != CALLS_STARTS || m->event->now_ms >= m->deadline_ms)
         m->ending = BUS_DEADLINE;
-    if (m->ending)
-        calls_settle_unstarted(m);
-    else
-        calls_enter(m, CALLS_CHOOSING);
+    calls_choose_or_settle(m);
 }
 
 /* The coordinator has ended the call as one that no provider could run, and forgotten it; the first
@@ -235,9 +216,7 @@ static void coordinate(struct calls_machine *m)
  * the deadline registers may have expired instead, of a call that ran. */
 static void end_forgotten(struct calls_machine *m)
 {
-    m->attempt = m->walk;
-    m->n_outstanding++;
-    calls_act(m, CALLS_COORDINATE);
+    take_over(m);
     calls_settle_with(m, CALLS_WHY_FORGOTTEN);
 }
 
@@ -252,12 +231,11 @@ static bool never_ran(const struct calls_machine *m)
  * without an identity. One that has used the identity meanwhile finds the token and follows. A node
  * that admitted the call itself, lost it and takes it again finds its own value: that is there
  * still. Without an answer it is not known whose call this is, also if there is no room. */
-static void handle_confirmed(struct calls_machine *m)
+void calls_handle_confirmed(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
-    const bool is_forgotten = m->origin == CALLS_STARTS
-                                  ? answer->written && !calls_machine_is_same(m, answer->current)
-                                  : !answer->current;
+    const bool is_forgotten =
+        m->origin == CALLS_STARTS ? answer->written && !calls_machine_is_same(m) : !answer->current;
 
     if (answer->status)
         calls_retry_later(m);
@@ -267,17 +245,4 @@ static void handle_confirmed(struct calls_machine *m)
         end_forgotten(m);
     else
         coordinate(m);
-}
-
-void calls_machine_followed(struct calls_machine *m)
-{
-    static calls_handler *const handlers[CALLS_N_STATES] = {
-        [CALLS_LISTING] = handle_listed,       [CALLS_GLANCING] = handle_glance,
-        [CALLS_COMPARING] = handle_compared,   [CALLS_WALKING] = handle_walked,
-        [CALLS_PROBING] = handle_probed,       [CALLS_TAKING] = handle_taken,
-        [CALLS_CONFIRMING] = handle_confirmed,
-    };
-
-    if (handlers[m->state])
-        handlers[m->state](m);
 }

@@ -12,8 +12,6 @@
 
 #include "calls/machine/coordinator.h"
 
-#include "base/text/str.h"
-
 static void recheck_later(struct calls_machine *m)
 {
     m->recheck = CALLS_RECHECK_NONE;
@@ -28,17 +26,20 @@ static void recheck_later(struct calls_machine *m)
 static void end_with_current(struct calls_machine *m)
 {
     if (!calls_awaits_message(m)) {
-        calls_end_current(m);
+        calls_end(m, CALLS_END_CURRENT, CALLS_NO_WHY);
         return;
     }
     m->must_recheck = false;
     recheck_later(m);
 }
 
+/* LOST: the provider is gone, or has come back without the call. */
 static void handle_result(struct calls_machine *m)
 {
     if (m->event->answer->current)
         end_with_current(m);
+    else if (m->recheck == CALLS_RECHECK_LOST)
+        calls_settle_unknown(m, CALLS_WHY_PROVIDER_LOST);
     else if (m->state == CALLS_SENT)
         calls_recheck(m, CALLS_RECHECK_CLAIM);
     else
@@ -47,35 +48,27 @@ static void handle_result(struct calls_machine *m)
 
 static void handle_identity(struct calls_machine *m)
 {
-    if (calls_machine_is_same(m, m->event->answer->current))
+    if (calls_machine_is_same(m))
         calls_recheck(m, CALLS_RECHECK_LEASE);
     else
         calls_machine_follow_again(m);
 }
 
+/* Without a claim under another epoch it may have been claimed before the registers were lost: its
+ * provider knows. */
 static void handle_claim(struct calls_machine *m)
 {
-    struct bus_address address;
-    peg_str owner;
+    const struct bus_answer *answer = m->event->answer;
 
-    if (!m->event->answer->current && m->event->answer->epoch == m->sent_epoch) {
+    if (!answer->current && answer->epoch == m->sent_epoch) {
         m->recheck = CALLS_RECHECK_NONE;
         calls_act(m, CALLS_FIND);
-        return;
-    }
-    if (!m->event->answer->current) {
-        calls_act(m,
-                  CALLS_SEND_ASK); /* claimed before the registers were lost? Its provider knows */
+    } else if (!answer->current) {
+        calls_act(m, CALLS_SEND_ASK);
         recheck_later(m);
-        return;
+    } else if (calls_adopt_claimer(m)) {
+        calls_recheck(m, CALLS_RECHECK_LEASE);
     }
-    owner = calls_claim_token_owner(m->event->answer->current, &address);
-    if (calls_claim_token_is_coordinator(owner)) {
-        calls_yield(m, address);
-        return;
-    }
-    calls_adopt_provider(m, owner);
-    calls_recheck(m, CALLS_RECHECK_LEASE);
 }
 
 /* A node that is alive may have given the call up meanwhile, when all its callers there were gone:
@@ -111,21 +104,12 @@ static void handle_lease(struct calls_machine *m)
     }
 }
 
-/* The provider is gone, or has come back without the call. */
-static void handle_lost(struct calls_machine *m)
-{
-    if (m->event->answer->current)
-        end_with_current(m);
-    else
-        calls_settle_unknown(m, CALLS_WHY_PROVIDER_LOST);
-}
-
 void calls_machine_rechecked(struct calls_machine *m)
 {
     static calls_handler *const handlers[] = {
         [CALLS_RECHECK_RESULT] = handle_result, [CALLS_RECHECK_IDENTITY] = handle_identity,
         [CALLS_RECHECK_CLAIM] = handle_claim,   [CALLS_RECHECK_LEASE] = handle_lease,
-        [CALLS_RECHECK_LOST] = handle_lost,
+        [CALLS_RECHECK_LOST] = handle_result,
     };
 
     if (m->event->answer->status)
@@ -151,12 +135,9 @@ static void settle_second_unknown(struct calls_machine *m, enum calls_why why)
  * perhaps lost with them. */
 void calls_machine_unknown(struct calls_machine *m)
 {
-    const struct bus_message *message = m->event->message;
-
-    if (m->state != CALLS_SENT || message->attempt != m->attempt || m->recheck ||
-        !bus_address_equal(message->from, m->address))
+    if (m->recheck)
         return;
-    if (calls_id_is_node_local(&m->id) && message->from.node != m->event->self.node) {
+    if (calls_id_is_node_local(&m->id) && m->address.node != m->event->self.node) {
         settle_second_unknown(m, CALLS_WHY_PROVIDER_MOVED);
     } else if (m->is_idempotent) {
         calls_act(m, CALLS_DISARM);
@@ -170,11 +151,6 @@ void calls_machine_unknown(struct calls_machine *m)
  * that came back elsewhere has another address by then. */
 void calls_machine_lost(struct calls_machine *m)
 {
-    const struct bus_message *message = m->event->message;
-
-    if (m->state != CALLS_SENT || message->attempt != m->attempt ||
-        !bus_address_equal(message->from, m->address))
-        return;
     m->n_rechecks = 0;
     if (!m->recheck)
         calls_recheck_soon(m);

@@ -35,28 +35,25 @@ static void revoke(struct calls_machine *m)
     calls_enter(m, CALLS_REVOKING);
 }
 
-static void send_next_attempt(struct calls_machine *m)
+static void begin_attempt(struct calls_machine *m)
 {
     m->attempt++;
     m->n_sent = 0;
     m->was_unknown = false;
     m->n_rechecks = 0;
-    m->address = m->event->address;
     memcpy(m->incarnation, m->event->incarnation, strlen(m->event->incarnation) + 1);
     calls_enter(m, CALLS_SENT);
-    send_call(m);
 }
 
 /* No provider can run it, and, but for attempts that may be repeated, none has started it. */
 static void give_up_sending(struct calls_machine *m)
 {
-    if (m->may_have_run) {
+    if (m->may_have_run)
         calls_settle_with(m, CALLS_WHY_NOBODY_ELSE);
-    } else if (calls_id_is_keyed(&m->id)) {
+    else if (calls_id_is_keyed(&m->id))
         calls_settle_with(m, CALLS_WHY_NO_PROVIDER);
-    } else {
+    else
         calls_reject(m, CALLS_WHY_NO_PROVIDER);
-    }
 }
 
 /* SENT: the same attempt once more. A provider that has become silent, or drains, will not start
@@ -64,15 +61,13 @@ static void give_up_sending(struct calls_machine *m)
  * deadline. */
 void calls_machine_provider(struct calls_machine *m)
 {
-    const bool is_found = m->event->kind == CALLS_PROVIDER;
-
-    if (m->state == CALLS_CHOOSING && is_found) {
-        send_next_attempt(m);
+    if (m->event->kind == CALLS_PROVIDER) {
+        m->address = m->event->address;
+        if (m->state == CALLS_CHOOSING)
+            begin_attempt(m);
+        send_call(m);
     } else if (m->state == CALLS_CHOOSING) {
         give_up_sending(m);
-    } else if (is_found) {
-        m->address = m->event->address;
-        send_call(m);
     } else {
         revoke(m);
     }
@@ -80,8 +75,9 @@ void calls_machine_provider(struct calls_machine *m)
 
 /* ---- being refused ---- */
 
-/* Not a secret: it tells a dozen providers apart. */
-uint64_t calls_provider_hash(const char *incarnation, struct bus_address address)
+/* Of a provider where it is: what it refuses at one loop it may take at the next. Not a secret: it
+ * tells a dozen providers apart. */
+static uint64_t hash_provider(const char *incarnation, struct bus_address address)
 {
     static const struct peg__hash_key key;
 
@@ -92,7 +88,7 @@ bool calls_choice_has_refused(const struct calls_choice *choice, const char *inc
                               struct bus_address address, bool is_forgiven)
 {
     const struct calls_refusals *refusals = choice->refusals;
-    const uint64_t hash = refusals->n ? calls_provider_hash(incarnation, address) : 0;
+    const uint64_t hash = refusals->n ? hash_provider(incarnation, address) : 0;
 
     for (unsigned i = 0; i < refusals->n; i++)
         if (refusals->by[i] == hash && !(is_forgiven && refusals->was_given_back[i]))
@@ -122,14 +118,14 @@ static void remember_refusal(struct calls_machine *m, const struct bus_message *
 {
     const bool is_final = nak->reason == BUS_OUTDATED || nak->reason == BUS_DRAINING;
     const struct bus_address where = nak->from.node ? nak->from : m->address;
+    const bool is_given_back = nak->was_claimed && !is_final;
     struct calls_refusals *refusals = &m->refusals;
 
-    if ((nak->was_claimed && nak->reason != BUS_OVERLOADED && !is_final) ||
+    if ((is_given_back && nak->reason != BUS_OVERLOADED) ||
         refusals->n == PEG_LIMIT_GATEWAY_ATTEMPTS)
         return;
-    if (nak->was_claimed && !is_final)
-        refusals->was_given_back[refusals->n] = true;
-    refusals->by[refusals->n++] = calls_provider_hash(m->incarnation, where);
+    refusals->was_given_back[refusals->n] = is_given_back;
+    refusals->by[refusals->n++] = hash_provider(m->incarnation, where);
 }
 
 static bool is_full(enum bus_reason reason)
@@ -153,24 +149,16 @@ static bool is_behind_deadline(const struct calls_machine *m, const struct bus_m
     return nak->reason == BUS_LATE && (!nak->was_claimed || m->event->now_ms >= m->deadline_ms);
 }
 
-static bool awaits_provider(enum calls_state state)
+static void handle_nak(struct calls_machine *m, const struct bus_message *nak)
 {
-    return state == CALLS_SENT || state == CALLS_REVOKING || state == CALLS_TELLING ||
-           state == CALLS_GRACE || state == CALLS_GIVING_UP;
-}
-
-void calls_machine_nak(struct calls_machine *m, const struct bus_message *nak)
-{
-    if (!is_current(m, nak) || !awaits_provider(m->state))
+    if (!is_current(m, nak) || m->state < CALLS_SENT || m->state > CALLS_GIVING_UP)
         return;
     note_reason(m, nak->reason);
     remember_refusal(m, nak);
     if (!m->ending && is_behind_deadline(m, nak))
         m->ending = BUS_DEADLINE;
-    if (is_proof(m, nak) && m->ending)
-        calls_settle_unstarted(m);
-    else if (is_proof(m, nak))
-        calls_enter(m, CALLS_CHOOSING);
+    if (is_proof(m, nak))
+        calls_choose_or_settle(m);
     else if (nak->reason == BUS_EPOCH) /* no register can tell any more */
         calls_settle_unknown(m, CALLS_WHY_STATE_LOST);
     else if (m->state == CALLS_SENT)
@@ -180,7 +168,7 @@ void calls_machine_nak(struct calls_machine *m, const struct bus_message *nak)
 /* ---- what a provider side reports ---- */
 
 /* A provider that came back elsewhere may not know that the call was canceled. */
-void calls_machine_have(struct calls_machine *m)
+static void handle_have(struct calls_machine *m)
 {
     const struct bus_message *message = m->event->message;
 
@@ -208,12 +196,12 @@ static bool may_trust(const struct calls_machine *m)
 }
 
 /* CLOSING: no attempt runs, or the register that is written next tells. */
-void calls_machine_done(struct calls_machine *m)
+static void handle_done(struct calls_machine *m)
 {
     if (m->state <= CALLS_CHOOSING || m->state == CALLS_CLOSING)
         return;
     if (may_trust(m)) {
-        calls_end_current(m);
+        calls_end(m, CALLS_END_CURRENT, CALLS_NO_WHY);
         return;
     }
     if (m->end_seen == CALLS_END_UNSEEN)
@@ -221,36 +209,93 @@ void calls_machine_done(struct calls_machine *m)
     calls_recheck_now(m);
 }
 
+/* ---- messages ---- */
+
+/* Who had the right to an attempt got one message with it. It may report the call again when it
+ * comes back, and answer it again: that is about no other message. */
+bool calls_count_answer(const struct bus_message *message, uint32_t *answered)
+{
+    const uint32_t bit = message->attempt < 32 ? UINT32_C(1) << message->attempt : 0;
+    const bool is_first = bit && !(*answered & bit);
+
+    if (!message->was_claimed && message->kind != BUS_DONE)
+        return true;
+    *answered |= bit;
+    return is_first;
+}
+
+/* Another node cannot read whose a call of this node is. No message with it went there, but its
+ * provider may have gone there, and answers for the current attempt. */
+static bool is_unverified(const struct calls_machine *m, const struct bus_message *message)
+{
+    return !is_current(m, message) && calls_id_is_node_local(&m->id) && message->from.node &&
+           message->from.node != m->event->self.node;
+}
+
+static void count_answer(struct calls_machine *m, const struct bus_message *message)
+{
+    if (!is_unverified(m, message) && calls_count_answer(message, &m->answered) && m->n_outstanding)
+        m->n_outstanding--;
+}
+
+/* From the loop that was asked to run the attempt, and that is not settled. */
+static bool is_from_asked(const struct calls_machine *m, const struct bus_message *message)
+{
+    return m->state == CALLS_SENT && message->attempt == m->attempt &&
+           bus_address_equal(message->from, m->address);
+}
+
+void calls_handle_message(struct calls_machine *m)
+{
+    const struct bus_message *message = m->event->message;
+    const bool is_nak = message->kind == BUS_NAK && message->reason != BUS_UNKNOWN;
+    const bool is_own_done =
+        message->kind == BUS_DONE && message->attempt && message->attempt == m->attempt;
+
+    if (!calls_state_follows(m->state) && (is_nak || (is_own_done && m->state > CALLS_CHOOSING)))
+        count_answer(m, message);
+    if (is_nak && message->reason != BUS_DUPLICATE)
+        handle_nak(m, message);
+    else if (message->kind == BUS_NAK && !is_nak && is_from_asked(m, message))
+        calls_machine_unknown(m);
+    else if (message->kind == BUS_HAVE)
+        handle_have(m);
+    else if (message->kind == BUS_LOST && is_from_asked(m, message))
+        calls_machine_lost(m);
+    else if (message->kind == BUS_DONE)
+        handle_done(m);
+}
+
+void calls_handle_unreceived(struct calls_machine *m)
+{
+    struct bus_message nak = {.kind = BUS_NAK, .reason = BUS_GONE, .attempt = m->attempt};
+
+    memcpy(nak.incarnation, m->incarnation, sizeof(nak.incarnation));
+    count_answer(m, &nak);
+    handle_nak(m, &nak);
+}
+
 /* ---- deadline and cancellation ---- */
 
-void calls_machine_settle(struct calls_machine *m, enum bus_reason reason)
+/* In other states it waits until it is known who coordinates the call, or that is ending already.
+ */
+void calls_machine_settle(struct calls_machine *m)
 {
+    const enum bus_reason reason = m->event->kind == CALLS_DEADLINE ? BUS_DEADLINE : BUS_CANCELED;
     const bool was_ending = m->ending != BUS_NO_REASON;
 
     if (m->ending != BUS_DEADLINE)
         m->ending = reason;
-    switch (m->state) {
-    case CALLS_CHECKING:
+    if (m->state == CALLS_CHECKING)
         calls_reject(m, CALLS_WHY_UNSTARTED);
-        break;
-    case CALLS_LOCATING:
+    else if (m->state == CALLS_LOCATING)
         calls_reject(m, CALLS_WHY_UNANSWERED);
-        break;
-    case CALLS_SENT:
+    else if (m->state == CALLS_GRACE && reason == BUS_DEADLINE)
+        calls_enter(m, CALLS_GIVING_UP);
+    else if (m->state == CALLS_SENT || (m->state == CALLS_REVOKING && !was_ending))
         calls_act(m, CALLS_SEND_CANCEL)->reason = reason;
+    if (m->state == CALLS_SENT)
         revoke(m);
-        break;
-    case CALLS_REVOKING:
-        if (!was_ending)
-            calls_act(m, CALLS_SEND_CANCEL)->reason = reason;
-        break;
-    case CALLS_GRACE:
-        if (reason == BUS_DEADLINE)
-            calls_enter(m, CALLS_GIVING_UP);
-        break;
-    default: /* when it is known who coordinates; or it is ending already */
-        break;
-    }
 }
 
 /* ---- taking the right to start back ---- */
@@ -262,29 +307,14 @@ static void handle_revoked(struct calls_machine *m)
     } else if (m->event->now_ms + SKEW_MS >= m->event->keep_until_ms) {
         /* A claim may have expired: its absence proves nothing. */
         calls_settle_unknown(m, CALLS_WHY_HALTED);
-    } else if (m->ending) {
-        calls_settle_unstarted(m);
     } else {
-        calls_act(m, CALLS_SEND_CANCEL)->reason = BUS_CANCELED; /* it need not stay queued */
-        calls_enter(m, CALLS_CHOOSING);
+        if (!m->ending)
+            calls_act(m, CALLS_SEND_CANCEL)->reason = BUS_CANCELED; /* it need not stay queued */
+        calls_choose_or_settle(m);
     }
 }
 
-static void handle_claimed(struct calls_machine *m)
-{
-    struct bus_address address;
-    const peg_str owner = calls_claim_token_owner(m->event->answer->current, &address);
-
-    if (calls_claim_token_is_coordinator(owner)) {
-        calls_yield(m, address); /* a follower took the call over: this node was away */
-        return;
-    }
-    calls_adopt_provider(m, owner);
-    calls_enter(m, m->ending ? CALLS_TELLING : CALLS_SENT);
-    calls_recheck_soon(m);
-}
-
-static void handle_revocation(struct calls_machine *m)
+void calls_handle_revocation(struct calls_machine *m)
 {
     const peg_status status = m->event->answer->status;
 
@@ -294,13 +324,13 @@ static void handle_revocation(struct calls_machine *m)
         calls_settle_unknown(m, CALLS_WHY_NO_ROOM);
     else if (m->event->answer->written)
         handle_revoked(m);
-    else
-        handle_claimed(m);
+    else if (calls_adopt_claimer(m))
+        calls_pause(m, m->ending ? CALLS_TELLING : CALLS_SENT);
 }
 
 /* A cancel may have arrived before the call itself, or at a loop that the provider has left. So it
  * is sent again to where the provider is now: before the grace, and after it. */
-static void handle_told(struct calls_machine *m)
+void calls_handle_told(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
 
@@ -320,7 +350,7 @@ static void handle_told(struct calls_machine *m)
 /* Lost to a follower that took the call over while this node was away. If that one has ended it
  * too, it does not matter which of them says so. A provider has no right to an attempt that was
  * never sent, unless it claimed one of an earlier call whose registers were lost. */
-static void handle_closed(struct calls_machine *m)
+void calls_handle_closed(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
     struct bus_address address;
@@ -336,41 +366,23 @@ static void handle_closed(struct calls_machine *m)
         calls_settle_with(m, CALLS_WHY_STATE_LOST);
 }
 
-static void end_own(struct calls_machine *m)
-{
-    calls_enter(m, CALLS_OVER);
-    calls_act(m, CALLS_END_OWN)->why = m->why;
-}
-
-static void handle_outcome(struct calls_machine *m)
+void calls_handle_outcome(struct calls_machine *m)
 {
     const struct bus_answer *answer = m->event->answer;
 
     if (answer->status == PEG_EIO || answer->status == PEG_ENOMEM)
         calls_retry_later(m);
     else if (!answer->status && !answer->written)
-        calls_end_current(m);
+        calls_end(m, CALLS_END_CURRENT, CALLS_NO_WHY);
     else if (!answer->status && calls_id_is_keyed(&m->id))
         calls_enter(m, CALLS_NOTIFYING);
     else
-        end_own(m); /* full: no other node could write it either */
+        calls_end(m, CALLS_END_OWN, m->why); /* full: no other node could write it either */
 }
 
-static void handle_waiters(struct calls_machine *m)
+void calls_handle_waiters(struct calls_machine *m)
 {
     if (!m->event->answer->status)
         calls_act(m, CALLS_SEND_OUTCOME);
-    end_own(m);
-}
-
-void calls_machine_settled(struct calls_machine *m)
-{
-    static calls_handler *const handlers[CALLS_N_STATES] = {
-        [CALLS_REVOKING] = handle_revocation, [CALLS_TELLING] = handle_told,
-        [CALLS_GIVING_UP] = handle_told,      [CALLS_CLOSING] = handle_closed,
-        [CALLS_WRITING] = handle_outcome,     [CALLS_NOTIFYING] = handle_waiters,
-    };
-
-    if (handlers[m->state])
-        handlers[m->state](m);
+    calls_end(m, CALLS_END_OWN, m->why);
 }

@@ -13,11 +13,26 @@
 
 #include "base/text/str.h"
 
-enum {
-    PAUSE_MS = 50, /* before a request that failed is repeated */
-    FIRST_MS = 1000,
-    MAX_MS = 5000,
-};
+enum { PAUSE_MS = 50 }; /* before a request that failed is repeated */
+
+/* ---- states ---- */
+
+void (*calls_on_step)(enum calls_state from, int event, enum calls_state to);
+
+#define STATE_NAME(name, text, next) text,
+const char *const calls_state_names[] = {CALLS_COORDINATOR_STATES(STATE_NAME)};
+
+bool calls_state_may_become(enum calls_state from, enum calls_state to)
+{
+#define BIT(name, text, next) name = 1 << CALLS_##name,
+    enum { CALLS_COORDINATOR_STATES(BIT) };
+#define NEXT(name, text, next) next,
+    static const unsigned next_states[] = {CALLS_COORDINATOR_STATES(NEXT)};
+
+    return from == to || next_states[from] >> to & 1;
+}
+
+/* ---- entering a state ---- */
 
 struct calls_action *calls_act(struct calls_machine *m, enum calls_action_kind kind)
 {
@@ -28,70 +43,42 @@ struct calls_action *calls_act(struct calls_machine *m, enum calls_action_kind k
     return action;
 }
 
-static void read_register(struct calls_machine *m, char what, uint32_t n)
-{
-    struct calls_action *action = calls_act(m, CALLS_READ);
-
-    action->what = what;
-    action->n = n;
-}
-
-static void put_token(struct calls_machine *m, enum calls_action_kind kind, uint32_t attempt)
-{
-    calls_act(m, kind)->n = attempt;
-}
-
 void calls_request(struct calls_machine *m)
 {
-    switch (m->state) {
-    case CALLS_ADMITTING:
-        calls_act(m, CALLS_PUT_IDENTITY);
-        break;
-    case CALLS_CONFIRMING:
-        if (m->origin == CALLS_STARTS)
-            calls_act(m, CALLS_PUT_IDENTITY);
-        else
-            read_register(m, BUS_IDENTITY, 0);
-        break;
-    case CALLS_PEEKING:
-    case CALLS_LOCATING:
-    case CALLS_COMPARING:
-        read_register(m, BUS_IDENTITY, 0);
-        break;
-    case CALLS_CHOOSING:
-        calls_act(m, CALLS_CHOOSE);
-        break;
-    case CALLS_REVOKING:
-        put_token(m, CALLS_PUT_REVOKED, m->attempt);
-        break;
-    case CALLS_TAKING:
-        put_token(m, CALLS_PUT_REVOKED, m->walk);
-        break;
-    case CALLS_CLOSING:
-        put_token(m, CALLS_PUT_ENDED, m->attempt + 1);
-        break;
-    case CALLS_TELLING:
-    case CALLS_GIVING_UP:
-        calls_act(m, CALLS_READ_LEASE);
-        break;
-    case CALLS_WRITING:
-        calls_act(m, CALLS_PUT_RESULT)->why = m->why;
-        break;
-    case CALLS_NOTIFYING:
-        calls_act(m, CALLS_READ_WAITERS);
-        break;
-    case CALLS_LISTING:
-        calls_act(m, CALLS_LIST);
-        break;
-    case CALLS_GLANCING:
-        read_register(m, BUS_RESULT, 0);
-        break;
-    case CALLS_WALKING:
-        read_register(m, BUS_CLAIM, m->walk);
-        break;
-    default:
-        break;
-    }
+    static const struct calls_action requests[CALLS_N_STATES] = {
+        [CALLS_ADMITTING] = {.kind = CALLS_PUT_IDENTITY},
+        [CALLS_PEEKING] = {.kind = CALLS_READ, .what = BUS_IDENTITY},
+        [CALLS_LOCATING] = {.kind = CALLS_READ, .what = BUS_IDENTITY},
+        [CALLS_CHOOSING] = {.kind = CALLS_CHOOSE},
+        [CALLS_REVOKING] = {.kind = CALLS_PUT_REVOKED},
+        [CALLS_TELLING] = {.kind = CALLS_READ_LEASE},
+        [CALLS_GIVING_UP] = {.kind = CALLS_READ_LEASE},
+        [CALLS_CLOSING] = {.kind = CALLS_PUT_ENDED},
+        [CALLS_WRITING] = {.kind = CALLS_PUT_RESULT},
+        [CALLS_NOTIFYING] = {.kind = CALLS_READ_WAITERS},
+        [CALLS_LISTING] = {.kind = CALLS_LIST},
+        [CALLS_GLANCING] = {.kind = CALLS_READ, .what = BUS_RESULT},
+        [CALLS_COMPARING] = {.kind = CALLS_READ, .what = BUS_IDENTITY},
+        [CALLS_WALKING] = {.kind = CALLS_READ, .what = BUS_CLAIM},
+        [CALLS_TAKING] = {.kind = CALLS_PUT_REVOKED},
+        [CALLS_CONFIRMING] = {.kind = CALLS_PUT_IDENTITY},
+    };
+    const bool has_no_identity = m->state == CALLS_CONFIRMING && m->origin != CALLS_STARTS;
+    const struct calls_action *request = &requests[has_no_identity ? CALLS_PEEKING : m->state];
+    struct calls_action *action;
+
+    if (!request->kind)
+        return;
+    action = calls_act(m, request->kind);
+    *action = *request;
+    if (m->state == CALLS_REVOKING)
+        action->n = m->attempt;
+    else if (m->state == CALLS_CLOSING)
+        action->n = m->attempt + 1;
+    else if (m->state == CALLS_WALKING || m->state == CALLS_TAKING)
+        action->n = m->walk;
+    else if (m->state == CALLS_WRITING)
+        action->why = m->why;
 }
 
 void calls_enter(struct calls_machine *m, enum calls_state state)
@@ -109,58 +96,60 @@ void calls_retry_later(struct calls_machine *m)
 
 /* ---- rechecks ---- */
 
+static bool may_recheck(const struct calls_machine *m)
+{
+    return m->state == CALLS_SENT || m->state == CALLS_FOLLOWING || m->state == CALLS_UNLISTED;
+}
+
 /* After a second, and then less and less often. */
 void calls_recheck_soon(struct calls_machine *m)
 {
-    uint32_t ms = FIRST_MS;
+    static const uint32_t pauses_ms[] = {1000, 1000, 2000, 4000, 5000};
+    const unsigned last = sizeof(pauses_ms) / sizeof(*pauses_ms) - 1;
 
-    if (m->state != CALLS_SENT && m->state != CALLS_FOLLOWING && m->state != CALLS_UNLISTED)
-        return;
-    for (unsigned i = 1; i < m->n_rechecks && ms < MAX_MS; i++)
-        ms *= 2;
-    calls_act(m, CALLS_ARM)->n = ms < MAX_MS ? ms : MAX_MS;
+    if (may_recheck(m))
+        calls_act(m, CALLS_ARM)->n = pauses_ms[m->n_rechecks < last ? m->n_rechecks : last];
+}
+
+void calls_pause(struct calls_machine *m, enum calls_state state)
+{
+    calls_enter(m, state);
+    calls_recheck_soon(m);
 }
 
 void calls_recheck(struct calls_machine *m, enum calls_recheck recheck)
 {
+    static const struct calls_action requests[] = {
+        [CALLS_RECHECK_RESULT] = {.kind = CALLS_READ, .what = BUS_RESULT},
+        [CALLS_RECHECK_IDENTITY] = {.kind = CALLS_READ, .what = BUS_IDENTITY},
+        [CALLS_RECHECK_CLAIM] = {.kind = CALLS_READ, .what = BUS_CLAIM},
+        [CALLS_RECHECK_LEASE] = {.kind = CALLS_READ_LEASE},
+        [CALLS_RECHECK_LOST] = {.kind = CALLS_READ, .what = BUS_RESULT},
+    };
+    struct calls_action *action = calls_act(m, requests[recheck].kind);
+
+    *action = requests[recheck];
     m->recheck = recheck;
-    switch (recheck) {
-    case CALLS_RECHECK_RESULT:
-    case CALLS_RECHECK_LOST:
-        read_register(m, BUS_RESULT, 0);
-        break;
-    case CALLS_RECHECK_IDENTITY:
-        read_register(m, BUS_IDENTITY, 0);
-        break;
-    case CALLS_RECHECK_CLAIM:
-        read_register(m, BUS_CLAIM, m->attempt);
-        break;
-    case CALLS_RECHECK_LEASE:
-        if (m->state == CALLS_FOLLOWING)
-            calls_act(m, CALLS_READ_NODE)->address = m->coordinator;
-        else
-            calls_act(m, CALLS_READ_LEASE);
-        break;
-    case CALLS_RECHECK_NONE:
-        break;
-    }
+    if (recheck == CALLS_RECHECK_CLAIM)
+        action->n = m->attempt;
+    else if (recheck == CALLS_RECHECK_LEASE && m->state == CALLS_FOLLOWING)
+        action->kind = CALLS_READ_NODE;
 }
 
 void calls_recheck_now(struct calls_machine *m)
 {
-    if (m->state == CALLS_UNLISTED) {
-        m->n_rechecks++;
-        calls_act(m, CALLS_DISARM);
-        calls_enter(m, CALLS_LISTING);
-    } else if (m->state != CALLS_SENT && m->state != CALLS_FOLLOWING) {
+    if (!may_recheck(m))
         return;
-    } else if (m->recheck) {
+    if (m->recheck) {
         m->must_recheck = true;
-    } else {
-        m->n_rechecks++;
-        calls_act(m, CALLS_DISARM);
-        calls_recheck(m, CALLS_RECHECK_RESULT);
+        return;
     }
+    m->n_rechecks++;
+    calls_act(m, CALLS_DISARM);
+    if (m->state == CALLS_UNLISTED)
+        calls_enter(m, CALLS_LISTING);
+    else
+        calls_recheck(m, CALLS_RECHECK_RESULT);
 }
 
 static bool is_placeholder(const struct peg__blob *current)
@@ -188,24 +177,15 @@ bool calls_awaits_message(struct calls_machine *m)
 
 /* ---- ends ---- */
 
-void calls_end_current(struct calls_machine *m)
+void calls_end(struct calls_machine *m, enum calls_action_kind kind, enum calls_why why)
 {
     calls_enter(m, CALLS_OVER);
-    calls_act(m, CALLS_END_CURRENT);
+    calls_act(m, kind)->why = why;
 }
 
 void calls_reject(struct calls_machine *m, enum calls_why why)
 {
-    struct calls_action *action;
-
-    calls_enter(m, CALLS_OVER);
-    action = calls_act(m, CALLS_REJECT);
-    action->why = why;
-}
-
-bool calls_why_started(enum calls_why why)
-{
-    return why >= CALLS_WHY_RAN_LATE;
+    calls_end(m, CALLS_REJECT, why);
 }
 
 /* A follower may take a call over and make another attempt. So before this node says that a call
@@ -216,14 +196,12 @@ void calls_settle_with(struct calls_machine *m, enum calls_why why)
 {
     m->why = why;
     calls_act(m, CALLS_DISARM);
-    if (calls_why_started(why)) {
+    if (why >= CALLS_WHY_RAN_LATE) /* it may have been started */
         calls_enter(m, CALLS_WRITING);
-    } else if (calls_id_is_keyed(&m->id)) {
+    else if (calls_id_is_keyed(&m->id))
         calls_enter(m, CALLS_CLOSING);
-    } else {
-        calls_enter(m, CALLS_OVER);
-        calls_act(m, CALLS_END_OWN)->why = why;
-    }
+    else
+        calls_end(m, CALLS_END_OWN, why);
 }
 
 static enum calls_why why_it_ran(const struct calls_machine *m)
@@ -233,10 +211,11 @@ static enum calls_why why_it_ran(const struct calls_machine *m)
     return m->ending == BUS_CANCELED ? CALLS_WHY_RAN_CANCELED : CALLS_WHY_PROVIDER_LOST;
 }
 
-/* This attempt was not started; one before it may have been. */
-void calls_settle_unstarted(struct calls_machine *m)
+void calls_choose_or_settle(struct calls_machine *m)
 {
-    if (m->may_have_run)
+    if (!m->ending)
+        calls_enter(m, CALLS_CHOOSING);
+    else if (m->may_have_run)
         calls_settle_with(m, why_it_ran(m));
     else
         calls_settle_with(m, m->ending == BUS_DEADLINE ? CALLS_WHY_TIMEOUT : CALLS_WHY_CANCELED);
@@ -258,18 +237,22 @@ void calls_yield(struct calls_machine *m, struct bus_address coordinator)
 {
     m->coordinator = coordinator;
     m->n_rechecks = 0;
-    calls_enter(m, CALLS_UNLISTED);
-    calls_recheck_soon(m);
+    calls_pause(m, CALLS_UNLISTED);
 }
 
-/* The claim is not of the provider that was asked here, but of one that an earlier coordinator
- * asked. */
-void calls_adopt_provider(struct calls_machine *m, peg_str incarnation)
+bool calls_adopt_claimer(struct calls_machine *m)
 {
-    if (peg__str_eq(incarnation, peg__str(m->incarnation)) ||
-        incarnation.len >= sizeof(m->incarnation))
-        return;
-    calls_act(m, CALLS_RELEASE);
-    memcpy(m->incarnation, incarnation.ptr, incarnation.len);
-    m->incarnation[incarnation.len] = '\0';
+    struct bus_address address;
+    const peg_str owner = calls_claim_token_owner(m->event->answer->current, &address);
+
+    if (calls_claim_token_is_coordinator(owner)) {
+        calls_yield(m, address);
+        return false;
+    }
+    if (!peg__str_is(owner, m->incarnation) && owner.len < sizeof(m->incarnation)) {
+        calls_act(m, CALLS_RELEASE);
+        memcpy(m->incarnation, owner.ptr, owner.len);
+        m->incarnation[owner.len] = '\0';
+    }
+    return true;
 }

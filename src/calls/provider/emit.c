@@ -42,51 +42,33 @@ static const char NOT_RUNNING[] =
 static void on_emit_lease(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct calls_emission *emit = peg__container_of(wait, struct calls_emission, wait);
-    struct bus_message message = {
-        .kind = BUS_EMIT,
-        .id = emit->id,
-        .attempt = emit->attempt,
-        .epoch = emit->number,
-        .from = emit->calls->bus->self,
-        .body = emit->body,
-    };
 
-    if (got->status || !got->n_addresses || !got->addresses[0].node) {
+    if (got->status || !got->n_addresses || !got->addresses[0].node)
         answer_emit(emit, CALLS_NOT_FOUND, NOT_RUNNING);
-        return;
-    }
-    memcpy(message.incarnation, emit->incarnation, sizeof(message.incarnation));
-    bus_send(emit->calls->bus, got->addresses[0], &message, NULL);
+    else
+        bus_send(emit->calls->bus, got->addresses[0], &emit->message, NULL);
 }
 
 static void on_owner(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct calls_emission *emit = peg__container_of(wait, struct calls_emission, wait);
     struct bus_address address;
-    const peg_str who = calls_claim_token_owner(got->current, &address);
-    peg_str name;
+    const peg_str owner = calls_claim_token_owner(got->current, &address);
 
-    if (got->status || !who.len || who.len >= sizeof(emit->incarnation) ||
-        calls_claim_token_is_coordinator(who)) {
+    if (got->status || !owner.len || owner.len >= sizeof(emit->message.incarnation) ||
+        calls_claim_token_is_coordinator(owner)) {
         answer_emit(emit, CALLS_NOT_FOUND, NOT_RUNNING);
         return;
     }
-    memcpy(emit->incarnation, who.ptr, who.len);
-    emit->incarnation[who.len] = '\0';
-    name = peg__str(emit->incarnation);
+    memcpy(emit->message.incarnation, owner.ptr, owner.len);
     emit->wait.fn = on_emit_lease;
-    bus_leases(emit->calls->bus, &name, 1, &emit->wait);
+    bus_leases(emit->calls->bus, &owner, 1, &emit->wait);
 }
 
 static void read_owner(struct calls_emission *emit, uint32_t attempt,
                        void (*fn)(struct bus_wait *wait, const struct bus_answer *got))
 {
-    const struct bus_key key = {
-        .id = emit->id,
-        .what = BUS_CLAIM,
-        .n = attempt,
-        .is_node_local = calls_id_is_node_local(&emit->id),
-    };
+    const struct bus_key key = calls_key(&emit->message.id, BUS_CLAIM, attempt);
 
     emit->wait.fn = fn;
     bus_read(emit->calls->bus, &key, &emit->wait);
@@ -97,11 +79,11 @@ static void on_earlier(struct bus_wait *wait, const struct bus_answer *got)
 {
     struct calls_emission *emit = peg__container_of(wait, struct calls_emission, wait);
 
-    if (!got->status && got->current && emit->attempt < PEG_LIMIT_GATEWAY_ATTEMPTS) {
-        emit->attempt++;
-        read_owner(emit, emit->attempt + 1, on_earlier);
+    if (!got->status && got->current && emit->message.attempt < PEG_LIMIT_GATEWAY_ATTEMPTS) {
+        emit->message.attempt++;
+        read_owner(emit, emit->message.attempt + 1, on_earlier);
     } else {
-        read_owner(emit, emit->attempt, on_owner);
+        read_owner(emit, emit->message.attempt, on_owner);
     }
 }
 
@@ -116,13 +98,12 @@ static struct peg__blob *pack_emit(const struct calls_emitted *emitted)
     };
     struct peg__blob *blob =
         peg__blob_new(sizeof(head) + emitted->principal.len + emitted->response.len);
-    char *at = blob ? blob->bytes : NULL;
 
     if (!blob)
         return NULL;
-    memcpy(at, &head, sizeof(head));
-    memcpy(at + sizeof(head), emitted->principal.ptr, emitted->principal.len);
-    memcpy(at + sizeof(head) + emitted->principal.len, emitted->response.ptr,
+    memcpy(blob->bytes, &head, sizeof(head));
+    memcpy(blob->bytes + sizeof(head), emitted->principal.ptr, emitted->principal.len);
+    memcpy(blob->bytes + sizeof(head) + emitted->principal.len, emitted->response.ptr,
            emitted->response.len);
     return blob;
 }
@@ -132,21 +113,23 @@ void calls_emit(struct calls_loop *calls, const struct calls_emitted *emitted,
 {
     *emit = (struct calls_emission){
         .fn = emit->fn,
-        .number = ++calls->n_emits,
-        .id = *emitted->id,
-        .attempt = emitted->attempt,
-        .body = pack_emit(emitted),
+        .message = {.kind = BUS_EMIT,
+                    .id = *emitted->id,
+                    .attempt = emitted->attempt,
+                    .epoch = ++calls->n_emits,
+                    .from = calls->bus->self,
+                    .body = pack_emit(emitted)},
         .late.fn = on_late,
     };
-    if (!emit->body) {
+    if (!emit->message.body) {
         emit->fn(emit, CALLS_OVERLOADED, "the gateway is out of memory: send the result again");
         return;
     }
     emit->calls = calls;
     PEG_LIST_PUSH(calls->emits, emit, next, prev);
-    bus_arm(calls->bus, &emit->late, bus_now_ns(calls->bus) + (int64_t)LATE_MS * 1000000);
-    if (emit->attempt)
-        read_owner(emit, emit->attempt, on_owner);
+    calls_arm(calls, &emit->late, LATE_MS);
+    if (emitted->attempt)
+        read_owner(emit, emitted->attempt, on_owner);
     else
         read_owner(emit, 1, on_earlier);
 }
@@ -160,7 +143,7 @@ void calls_emission_forget(struct calls_emission *emit)
     PEG_LIST_REMOVE(calls->emits, emit, next, prev);
     bus_forget_wait(calls->bus, &emit->wait);
     bus_disarm(calls->bus, &emit->late);
-    emit->body = peg__blob_unref(emit->body);
+    emit->message.body = peg__blob_unref(emit->message.body);
     emit->calls = NULL;
 }
 
@@ -168,12 +151,12 @@ void calls_emit_on_answer(struct calls_loop *calls, const struct bus_message *me
 {
     struct calls_emission *emit = calls->emits;
 
-    while (emit && !(emit->number == message->epoch && bus_id_equal(&emit->id, &message->id)))
+    while (emit && !(emit->message.epoch == message->epoch &&
+                     bus_id_equal(&emit->message.id, &message->id)))
         emit = emit->next;
-    if (emit && message->reason)
-        answer_emit(emit, CALLS_NOT_FOUND, NOT_RUNNING);
-    else if (emit)
-        answer_emit(emit, CALLS_OK, "");
+    if (emit)
+        answer_emit(emit, message->reason ? CALLS_NOT_FOUND : CALLS_OK,
+                    message->reason ? NOT_RUNNING : "");
 }
 
 /* ---- the loop that has the provider ---------------------------------------------------------- */

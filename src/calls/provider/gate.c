@@ -13,8 +13,6 @@
  * decides about the call, which goes on as any other: its machine does not know of gates.
  */
 
-#include <string.h>
-
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/text/str.h"
@@ -53,26 +51,9 @@ void calls_gate_drop(struct calls_assignment *assignment)
     assignment->gate = NULL;
 }
 
-static struct bus_key key_of_gate(const struct calls_gate *gate, enum bus_register what)
-{
-    return (struct bus_key){
-        .id = gate->assignment->entry.id,
-        .what = (char)what,
-        .n = gate->place,
-        .account = gate->assignment->account,
-    };
-}
-
-static void look_later(struct calls_gate *gate, int64_t ms)
-{
-    struct bus *bus = calls_of(gate)->bus;
-
-    bus_arm(bus, &gate->again, bus_now_ns(bus) + ms * 1000000);
-}
-
 static void look_less_often(struct calls_gate *gate)
 {
-    look_later(gate, gate->pause_ms);
+    calls_arm(calls_of(gate), &gate->again, gate->pause_ms);
     gate->pause_ms = gate->pause_ms * 2 < LAST_LOOK_MS ? gate->pause_ms * 2 : LAST_LOOK_MS;
 }
 
@@ -93,7 +74,7 @@ static void deliver(struct calls_gate *gate, const struct calls_reply *reply)
     };
 
     if (calls_provider_is_away(provider) || !provider->events->answer(provider->user, &answered))
-        look_later(gate, FULL_STREAM_MS);
+        calls_arm(calls_of(gate), &gate->again, FULL_STREAM_MS);
     else
         calls_gate_drop(assignment);
 }
@@ -116,60 +97,40 @@ static void on_reply(struct bus_wait *wait, const struct bus_answer *answer)
 
 static void read_reply(struct calls_gate *gate)
 {
-    const struct bus_key key = key_of_gate(gate, BUS_REPLY);
+    const struct bus_key key = calls_assignment_key(gate->assignment, BUS_REPLY, gate->place);
 
     gate->wait.fn = on_reply;
     bus_read(calls_of(gate)->bus, &key, &gate->wait);
 }
 
-/* In its place, unless an answer was faster. Nothing depends on it but the words that somebody gets
- * who answers late. */
-static void write_withdrawal(const struct calls_gate *gate)
-{
-    struct calls_loop *calls = calls_of(gate);
-    const struct bus_key key = key_of_gate(gate, BUS_REPLY);
-    struct peg__blob *reply = calls_reply_write(&(struct calls_reply){
-        .by = calls->bus->self,
-        .unique = ++calls->n_tokens,
-        .kind = CALLS_REPLY_WITHDRAWN,
-        .text = PEG_LIT("the tool does not wait for an answer any more"),
-    });
-
-    if (reply)
-        bus_put_if_absent(calls->bus, &key, reply, calls_assignment_keep_until(gate->assignment),
-                          NULL);
-    peg__blob_unref(reply);
-}
-
+/* In the place of the reply, unless an answer was faster. Nothing depends on it but the words that
+ * somebody gets who answers late. */
 static void withdraw(struct calls_assignment *assignment)
 {
+    struct calls_loop *calls = assignment->provider->calls;
+    const struct bus_key key = calls_assignment_key(assignment, BUS_REPLY, assignment->gate->place);
+    struct peg__blob *reply = NULL;
+
     if (assignment->gate->is_written)
-        write_withdrawal(assignment->gate);
+        reply = calls_reply_write(&(struct calls_reply){
+            .by = calls->bus->self,
+            .unique = ++calls->n_tokens,
+            .kind = CALLS_REPLY_WITHDRAWN,
+            .text = PEG_LIT("the tool does not wait for an answer any more"),
+        });
+    if (reply)
+        bus_put_if_absent(calls->bus, &key, reply, calls_assignment_keep_until(assignment), NULL);
+    peg__blob_unref(reply);
     calls_gate_drop(assignment);
 }
 
 /* ---- the question ---- */
 
-static void send_hint(const struct calls_gate *gate)
-{
-    const struct calls_assignment *assignment = gate->assignment;
-    struct bus *bus = calls_of(gate)->bus;
-    struct bus_message message = {
-        .kind = BUS_DELTA,
-        .reason = BUS_ASKED,
-        .id = assignment->entry.id,
-        .attempt = assignment->entry.attempt,
-        .epoch = assignment->machine.epoch,
-        .from = bus->self,
-    };
-
-    memcpy(message.incarnation, assignment->provider->incarnation, sizeof(message.incarnation));
-    bus_send(bus, assignment->coordinator, &message, NULL);
-}
-
 static void on_question_put(struct bus_wait *wait, const struct bus_answer *answer)
 {
+    const struct calls_assignment_action hint = {.message = BUS_DELTA, .reason = BUS_ASKED};
     struct calls_gate *gate = peg__container_of(wait, struct calls_gate, wait);
+    struct calls_assignment *assignment = gate->assignment;
 
     if (answer->status == PEG_ELIMIT) {
         refuse(gate, "the gateway has no room for the question");
@@ -177,8 +138,8 @@ static void on_question_put(struct bus_wait *wait, const struct bus_answer *answ
         look_less_often(gate);
     } else if (answer->written) {
         gate->is_written = true;
-        gate->assignment->last_question = gate->place;
-        send_hint(gate);
+        assignment->last_question = gate->place;
+        calls_assignment_send(assignment, assignment->coordinator, &hint, NULL);
         read_reply(gate);
     } else if (gate->place < PEG_LIMIT_GATEWAY_QUESTIONS) {
         gate->place++;
@@ -192,7 +153,7 @@ static void on_question_put(struct bus_wait *wait, const struct bus_answer *answ
 // most
 static void write_question(struct calls_gate *gate)
 {
-    const struct bus_key key = key_of_gate(gate, BUS_QUESTION);
+    const struct bus_key key = calls_assignment_key(gate->assignment, BUS_QUESTION, gate->place);
 
     gate->wait.fn = on_question_put;
     bus_put_if_absent(calls_of(gate)->bus, &key, gate->question,
@@ -201,17 +162,14 @@ static void write_question(struct calls_gate *gate)
 
 static void on_again(struct net_timer *timer)
 {
-    struct calls_gate *gate = peg__container_of(timer, struct calls_gate, again);
-
-    bus_forget_wait(calls_of(gate)->bus, &gate->wait);
-    write_question(gate);
+    write_question(peg__container_of(timer, struct calls_gate, again));
 }
 
 /* At once: something may have changed. */
 static void look_now(struct calls_gate *gate)
 {
     gate->pause_ms = FIRST_LOOK_MS;
-    look_later(gate, 0);
+    calls_arm(calls_of(gate), &gate->again, 0);
 }
 
 static struct calls_gate *new_gate(struct calls_assignment *assignment, uint32_t number,

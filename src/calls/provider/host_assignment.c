@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/limits/recent.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/text/str.h"
@@ -50,7 +51,7 @@ static void take_out(struct calls_assignment *assignment)
 static enum calls_assignment_scope scope_of(const struct calls_loop *calls, const struct bus_id *id,
                                             struct bus_address coordinator)
 {
-    if (id->len == sizeof(id->bytes))
+    if (calls_id_is_keyed(id))
         return ASSIGNMENT_KEYED;
     if (!calls_id_is_node_local(id))
         return ASSIGNMENT_SHARED;
@@ -70,7 +71,7 @@ struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
 {
     struct calls_loop *calls = provider->calls;
     struct calls_assignment *assignment =
-        (struct calls_assignment *)peg__alloc_zero(1, sizeof(*assignment));
+        (struct calls_assignment *)peg__spares_take(&calls->spare_assignments, sizeof(*assignment));
 
     if (!assignment)
         return NULL;
@@ -84,22 +85,13 @@ struct calls_assignment *calls_assignment_new(struct calls_provider *provider,
         .retry.fn = on_retry,
     };
     if (calls_table_add(&calls->assignments, &assignment->entry)) {
-        peg__free(assignment);
+        peg__spares_give(&calls->spare_assignments, assignment, PEG_LIMIT_GATEWAY_SPARE_CALLS);
         return NULL;
     }
     assignment->request = peg__blob_ref(request);
     peg__quota_add(&calls->quotas.assignments, provider->account, 1);
     add_to(request ? &provider->queue : &provider->running, assignment);
     return assignment;
-}
-
-/* From a timer: the caller of a drop still uses the provider. */
-void calls_provider_evict_if_done(struct calls_provider *provider)
-{
-    struct bus *bus = provider->calls->bus;
-
-    if (provider->eviction && !calls_provider_is_away(provider))
-        bus_arm(bus, &provider->eviction_timer, bus_now_ns(bus));
 }
 
 static void count_unknown(struct calls_provider *provider, bool was_unknown, bool is_unknown)
@@ -130,8 +122,10 @@ void calls_assignment_drop(struct calls_assignment *assignment)
     peg__blob_unref(assignment->request);
     peg__blob_unref(assignment->value);
     peg__blob_unref(assignment->placeholder);
-    peg__free(assignment);
-    calls_provider_evict_if_done(provider);
+    peg__spares_give(&calls->spare_assignments, assignment, PEG_LIMIT_GATEWAY_SPARE_CALLS);
+    /* An evicted provider goes with its last call. From a timer: our caller still uses it. */
+    if (provider->eviction && !calls_provider_is_away(provider))
+        calls_arm(calls, &provider->eviction_timer, 0);
 }
 
 struct calls_assignment *calls_assignment_find(const struct calls_loop *calls,
@@ -161,15 +155,12 @@ struct calls_assignment *calls_assignment_find_running(const struct calls_provid
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
-static struct bus_key make_key(const struct calls_assignment *assignment, enum bus_register what)
+struct bus_key calls_assignment_key(const struct calls_assignment *assignment,
+                                    enum bus_register what, uint32_t question)
 {
-    struct bus_key key = {
-        .id = assignment->entry.id,
-        .what = (char)what,
-        .is_node_local = calls_id_is_node_local(&assignment->entry.id),
-        .account = assignment->account,
-    };
+    struct bus_key key = calls_key(&assignment->entry.id, what, question);
 
+    key.account = assignment->account;
     if (what == BUS_CLAIM) {
         /* The first claim of an id shows whether a call of this node has it. */
         key.n = assignment->machine.scope == ASSIGNMENT_FOREIGN ? 1 : assignment->entry.attempt;
@@ -200,8 +191,7 @@ static bool holds_own(const struct calls_assignment *assignment, const struct bu
                                 peg__str_eq(current, peg__blob_str(assignment->placeholder))));
 }
 
-/* Why it takes no call any more. */
-static enum bus_reason closed_reason(const struct calls_provider *provider)
+enum bus_reason calls_provider_closed(const struct calls_provider *provider)
 {
     if (provider->place != CALLS_HERE || provider->eviction)
         return BUS_GONE;
@@ -238,7 +228,7 @@ static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
         event.is_own = answer->written;
         event.trust_ns = claim_trust_ns(assignment->provider->calls);
         event.now_ms = bus_now_ms(bus);
-        event.closed = closed_reason(assignment->provider);
+        event.closed = calls_provider_closed(assignment->provider);
         break;
     case ASSIGNMENT_WRITING:
     case ASSIGNMENT_WRITING_PLACEHOLDER:
@@ -259,7 +249,7 @@ static void on_answer(struct bus_wait *wait, const struct bus_answer *answer)
 static void put(struct calls_assignment *assignment, enum bus_register what,
                 struct peg__blob *value)
 {
-    const struct bus_key key = make_key(assignment, what);
+    const struct bus_key key = calls_assignment_key(assignment, what, 0);
 
     assignment->wait.fn = on_answer;
     bus_put_if_absent(assignment->provider->calls->bus, &key, value,
@@ -268,7 +258,7 @@ static void put(struct calls_assignment *assignment, enum bus_register what,
 
 static void read_register(struct calls_assignment *assignment, enum bus_register what)
 {
-    const struct bus_key key = make_key(assignment, what);
+    const struct bus_key key = calls_assignment_key(assignment, what, 0);
 
     assignment->wait.fn = on_answer;
     if (what == BUS_WAITERS)
@@ -296,8 +286,8 @@ static void put_placeholder(struct calls_assignment *assignment)
 
 /* ---- actions --------------------------------------------------------------------------------- */
 
-static void send_to(const struct calls_assignment *assignment, struct bus_address to,
-                    const struct calls_assignment_action *action, struct peg__blob *body)
+void calls_assignment_send(const struct calls_assignment *assignment, struct bus_address to,
+                           const struct calls_assignment_action *action, struct peg__blob *body)
 {
     struct bus *bus = assignment->provider->calls->bus;
     struct bus_message message = {
@@ -323,7 +313,7 @@ static void send_waiters(const struct calls_assignment *assignment, const struct
 
     for (size_t i = 0; answer && i < answer->n_addresses; i++)
         if (!bus_address_equal(answer->addresses[i], assignment->coordinator))
-            send_to(assignment, answer->addresses[i], &done, assignment->value);
+            calls_assignment_send(assignment, answer->addresses[i], &done, assignment->value);
 }
 
 /* A little less than the coordinator waits, so that the tool's own word about being late is first.
@@ -358,56 +348,12 @@ static void hand_over(struct calls_assignment *assignment)
     peg__blob_unref(request);
 }
 
-static void execute(struct calls_assignment *assignment,
-                    const struct calls_assignment_action *action, const struct bus_answer *answer,
-                    struct peg__blob *output)
-{
-    struct calls_provider *provider = assignment->provider;
-    struct calls_loop *calls = provider->calls;
-
-    switch (action->kind) {
-    case ASSIGNMENT_PUT:
-        put(assignment, action->what, assignment->value);
-        break;
-    case ASSIGNMENT_PUT_PLACEHOLDER:
-        put_placeholder(assignment);
-        break;
-    case ASSIGNMENT_READ:
-        read_register(assignment, action->what);
-        break;
-    case ASSIGNMENT_SEND:
-        send_to(assignment, assignment->coordinator, action,
-                action->message == BUS_DONE ? assignment->value : output);
-        break;
-    case ASSIGNMENT_SEND_WAITERS:
-        send_waiters(assignment, answer);
-        break;
-    case ASSIGNMENT_HAND_OVER:
-        hand_over(assignment);
-        break;
-    case ASSIGNMENT_CANCEL:
-        if (!calls_provider_is_away(provider))
-            provider->events->cancel(provider->user, &assignment->entry.id,
-                                     assignment->entry.attempt, action->reason);
-        break;
-    case ASSIGNMENT_ARM:
-        bus_arm(calls->bus, &assignment->retry,
-                bus_now_ns(calls->bus) + action->delay_ms * INT64_C(1000000));
-        break;
-    case ASSIGNMENT_COUNT_LATE:
-        calls->n_late++;
-        calls->env->count_late_result(provider->meter);
-        break;
-    default:
-        calls_assignment_drop(assignment);
-        break;
-    }
-}
-
+/* Behind a drop come only actions that need no assignment. */
 static void step(struct calls_assignment *assignment, const struct calls_assignment_event *event,
                  const struct bus_answer *answer, struct peg__blob *output)
 {
     struct calls_provider *provider = assignment->provider;
+    struct calls_loop *calls = provider->calls;
     const struct bus_id id = assignment->entry.id;
     const uint32_t attempt = assignment->entry.attempt;
     const bool was_unknown = assignment->machine.unknown_ns;
@@ -418,12 +364,48 @@ static void step(struct calls_assignment *assignment, const struct calls_assignm
     for (unsigned i = 0; i < actions.n; i++) {
         const struct calls_assignment_action *action = &actions.list[i];
 
-        if (action->kind == ASSIGNMENT_PUMP)
+        switch (action->kind) {
+        case ASSIGNMENT_PUT:
+            put(assignment, action->what, assignment->value);
+            break;
+        case ASSIGNMENT_PUT_PLACEHOLDER:
+            put_placeholder(assignment);
+            break;
+        case ASSIGNMENT_READ:
+            read_register(assignment, action->what);
+            break;
+        case ASSIGNMENT_SEND:
+            calls_assignment_send(assignment, assignment->coordinator, action,
+                                  action->message == BUS_DONE ? assignment->value : output);
+            break;
+        case ASSIGNMENT_SEND_WAITERS:
+            send_waiters(assignment, answer);
+            break;
+        case ASSIGNMENT_HAND_OVER:
+            hand_over(assignment);
+            break;
+        case ASSIGNMENT_CANCEL:
+            if (!calls_provider_is_away(provider))
+                provider->events->cancel(provider->user, &id, attempt, action->reason);
+            break;
+        case ASSIGNMENT_ARM:
+            calls_arm(calls, &assignment->retry, action->delay_ms);
+            break;
+        case ASSIGNMENT_COUNT_LATE:
+            calls->n_late++;
+            calls->env->count_late_result(provider->meter);
+            break;
+        case ASSIGNMENT_DROP:
+            calls_assignment_drop(assignment);
+            break;
+        case ASSIGNMENT_ACKNOWLEDGE:
+            if (!calls_provider_is_away(provider))
+                provider->events->ack(provider->user, &id, attempt);
+            break;
+        case ASSIGNMENT_PUMP:
             calls_provider_pump(provider);
-        else if (action->kind != ASSIGNMENT_ACKNOWLEDGE)
-            execute(assignment, action, answer, output);
-        else if (!calls_provider_is_away(provider)) /* the assignment is gone by then */
-            provider->events->ack(provider->user, &id, attempt);
+            break;
+        }
     }
 }
 

@@ -10,11 +10,10 @@
  *   emit.c              results by EmitToolResult
  *   providers.c         providers come, go, move, drain; leases
  *   reattach.c          what a provider reports when it comes back
- *   result.c, evict.c   what a provider answers; providers whose toolset is not theirs any more
- *   version.c           the revision that a provider serves
+ *   result.c            what a provider answers
+ *   toolset.c           the revision that a provider serves; eviction
  *   host_assignment.c   executes the actions of machines and feeds them events
  *   gate.c              questions of running calls, and their answers
- *   assignment.c        the machine: assignment.h
  */
 
 #include "calls/calls.h"
@@ -87,7 +86,6 @@ struct calls_provider {
     bool has_unchecked;                 /* some that its last Hello lists were not looked at */
     struct calls_assignment *unchecked; /* of `running`: the first of these, or one before it */
     struct calls_meter *meter;
-    struct bus_wait lease;
     const struct calls_provider_events *events;
     void *user;
 };
@@ -125,14 +123,20 @@ struct calls_assignment *calls_assignment_find_by(const struct calls_provider *p
 /* Likewise, if the provider has it and has not answered. */
 struct calls_assignment *calls_assignment_find_running(const struct calls_provider *provider,
                                                        const struct bus_id *id, uint32_t attempt);
+/* `question`: of QUESTION and REPLY, else 0. */
+struct bus_key calls_assignment_key(const struct calls_assignment *assignment,
+                                    enum bus_register what, uint32_t question);
 /* How long its registers are of use. */
 int64_t calls_assignment_keep_until(const struct calls_assignment *assignment);
+/* The message of an action, to its coordinator or another loop. */
+void calls_assignment_send(const struct calls_assignment *assignment, struct bus_address to,
+                           const struct calls_assignment_action *action, struct peg__blob *body);
+/* Why it takes no call any more: BUS_GONE, BUS_DRAINING; BUS_NO_REASON: it takes some. */
+enum bus_reason calls_provider_closed(const struct calls_provider *provider);
 /* Hands over as many calls as the provider has places for. */
 void calls_provider_pump(struct calls_provider *provider);
 /* What waits for it goes elsewhere. */
 void calls_provider_refuse_queue(struct calls_provider *provider, enum bus_reason reason);
-/* An evicted provider goes when no call awaits its result any more: has the last one gone? */
-void calls_provider_evict_if_done(struct calls_provider *provider);
 
 /* ---- gate.c ---- */
 
@@ -141,7 +145,7 @@ void calls_gate_drop(struct calls_assignment *assignment);
 /* A hint: a question may have its answer. */
 void calls_gate_on_answered(struct calls_loop *calls, const struct bus_message *message);
 
-/* ---- version.c ---- */
+/* ---- toolset.c ---- */
 
 /* May it be handed this call, a packed pegboard.v1.Call, by what its stream has spoken of? */
 bool calls_provider_serves(struct calls_provider *provider, peg_str call);
@@ -161,13 +165,11 @@ void calls_reattach_drop_unlisted(struct calls_provider *provider,
 /* Coordinators and registers have their turn in parts, when the stream is ready. */
 void calls_reattach_begin(struct calls_provider *provider);
 void calls_reattach_continue(struct calls_provider *provider);
-void calls_reattach_on_review(struct net_timer *timer);
 
 /* ---- providers.c ---- */
 
-struct calls_provider *calls_providers_find(const struct calls_loop *calls,
-                                            const char *incarnation);
-void calls_provider_renew(struct calls_provider *provider);
+struct calls_provider *calls_providers_find(const struct calls_loop *calls, peg_str incarnation);
+void calls_provider_renew(const struct calls_provider *provider);
 void calls_provider_free(struct calls_provider *provider);
 void calls_providers_on_reset(struct calls_loop *calls);
 

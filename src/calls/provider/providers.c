@@ -20,47 +20,38 @@ enum { DROPS_AT_ONCE = 512 };
 
 /* ---- which are here -------------------------------------------------------------------------- */
 
-static struct bus_id hash_incarnation(const struct calls_loop *calls, const char *incarnation)
+static struct bus_id hash_incarnation(const struct calls_loop *calls, peg_str incarnation)
 {
-    const uint64_t hash = peg__hash(calls->incarnations.key, peg__str(incarnation));
+    const uint64_t hash = peg__hash(calls->incarnations.key, incarnation);
     struct bus_id id = {.len = sizeof(hash)};
 
     memcpy(id.bytes, &hash, sizeof(hash));
     return id;
 }
 
-struct calls_provider *calls_providers_find(const struct calls_loop *calls, const char *incarnation)
+struct calls_provider *calls_providers_find(const struct calls_loop *calls, peg_str incarnation)
 {
     const struct bus_id id = hash_incarnation(calls, incarnation);
     struct calls_entry *entry = calls_table_find(&calls->incarnations, &id, 0);
 
-    while (entry && strcmp(((struct calls_provider *)entry)->incarnation, incarnation) != 0)
+    while (entry && !peg__str_is(incarnation, ((struct calls_provider *)entry)->incarnation))
         entry = calls_table_again(entry);
     return (struct calls_provider *)entry;
 }
 
-static void on_lease(struct bus_wait *wait, const struct bus_answer *answer)
+/* Whatever the answer is, it is asked for again in a third of its time. */
+static void ask_lease(const struct calls_provider *provider, enum bus_lease_mode mode)
 {
-    (void)wait;
-    (void)answer; /* it is asked for again in a third of its time */
-}
-
-static void take_lease(struct calls_provider *provider, enum bus_lease_mode mode)
-{
-    struct calls_loop *calls = provider->calls;
-
-    bus_forget_wait(calls->bus, &provider->lease);
-    provider->lease.fn = on_lease;
-    bus_lease(calls->bus, peg__str(provider->incarnation), calls->options.lease_ms, mode,
-              &provider->lease);
+    bus_lease(provider->calls->bus, peg__str(provider->incarnation),
+              provider->calls->options.lease_ms, mode, NULL);
 }
 
 /* One that is away has its lease to come back. One that moved has its lease elsewhere, and a loop
  * that renews takes it. */
-void calls_provider_renew(struct calls_provider *provider)
+void calls_provider_renew(const struct calls_provider *provider)
 {
     if (provider->place == CALLS_HERE)
-        take_lease(provider, BUS_LEASE_TAKE);
+        ask_lease(provider, BUS_LEASE_TAKE);
 }
 
 /* Every loop and node learns that it is here, and whether it drains. */
@@ -92,7 +83,6 @@ void calls_provider_free(struct calls_provider *provider)
     PEG_LIST_REMOVE(calls->providers, provider, next, prev);
     peg__quota_give_back(&calls->quotas.providers, provider->account, 1);
     calls_table_remove(&calls->incarnations, &provider->entry);
-    bus_forget_wait(calls->bus, &provider->lease);
     bus_disarm(calls->bus, &provider->away);
     bus_disarm(calls->bus, &provider->eviction_timer);
     bus_disarm(calls->bus, &provider->review);
@@ -130,12 +120,11 @@ void calls_provider_leave(struct calls_provider *provider)
         calls_provider_free(provider);
         return;
     }
-    bus_arm(calls->bus, &provider->away,
-            bus_now_ns(calls->bus) + calls->options.lease_ms * 1000000);
+    calls_arm(calls, &provider->away, calls->options.lease_ms);
     /* A third of the lease may be over, and it has all of it to come back; unless it is elsewhere
      * already, where the lease is then. */
     if (!is_moved)
-        take_lease(provider, BUS_LEASE_RENEW);
+        ask_lease(provider, BUS_LEASE_RENEW);
 }
 
 /* It did not come back: its lease is over. Its calls go first, some at a time; if it comes back
@@ -144,7 +133,6 @@ void calls_provider_leave(struct calls_provider *provider)
 static void on_away(struct net_timer *timer)
 {
     struct calls_provider *provider = peg__container_of(timer, struct calls_provider, away);
-    struct bus *bus = provider->calls->bus;
 
     if (!calls_provider_is_away(provider)) {
         provider->events->replaced(provider->user);
@@ -154,7 +142,7 @@ static void on_away(struct net_timer *timer)
     for (unsigned n = 0; provider->running.first && n < DROPS_AT_ONCE; n++)
         calls_assignment_feed(provider->running.first, ASSIGNMENT_ON_LOST);
     if (provider->running.first)
-        bus_arm(bus, &provider->away, bus_now_ns(bus));
+        calls_arm(provider->calls, &provider->away, 0);
     else
         calls_provider_free(provider);
 }
@@ -163,21 +151,20 @@ static void on_away(struct net_timer *timer)
 void calls_on_moved(void *user, const char *incarnation)
 {
     struct calls_loop *calls = (struct calls_loop *)user;
-    struct calls_provider *provider = calls_providers_find(calls, incarnation);
+    struct calls_provider *provider = calls_providers_find(calls, peg__str(incarnation));
 
     if (!provider || provider->place != CALLS_HERE)
         return;
     provider->place = CALLS_MOVED;
     /* One that a node which shuts down has asked to go finishes here. */
     if (!calls->is_draining || !provider->is_draining)
-        bus_arm(calls->bus, &provider->away, bus_now_ns(calls->bus));
+        calls_arm(calls, &provider->away, 0);
 }
 
 /* ---- coming, and coming back ----------------------------------------------------------------- */
 
 static peg_status new_provider(struct calls_loop *calls, const struct calls_attach *attach,
-                               const char *incarnation, struct calls_provider **ret_provider,
-                               peg_error *reterr)
+                               struct calls_provider **ret_provider, peg_error *reterr)
 {
     const uint16_t account = calls_quota_key(calls, attach->toolset->owner);
     const char *why_not = calls_quota_reject_provider(calls, account);
@@ -188,18 +175,18 @@ static peg_status new_provider(struct calls_loop *calls, const struct calls_atta
     provider = (struct calls_provider *)peg__alloc_zero(1, sizeof(*provider));
     if (!provider)
         return peg__fail_nomem(reterr);
-    memcpy(provider->incarnation, incarnation, sizeof(provider->incarnation));
-    provider->entry.id = hash_incarnation(calls, incarnation);
+    *provider = (struct calls_provider){
+        .entry.id = hash_incarnation(calls, attach->incarnation),
+        .calls = calls,
+        .account = account,
+        .owner_hash = calls_owner_hash(calls, attach->toolset),
+        .away.fn = on_away,
+    };
+    memcpy(provider->incarnation, attach->incarnation.ptr, attach->incarnation.len);
     if (calls_table_add(&calls->incarnations, &provider->entry)) {
         peg__free(provider);
         return peg__fail_nomem(reterr);
     }
-    provider->calls = calls;
-    provider->account = account;
-    provider->owner_hash = calls_owner_hash(calls, attach->toolset);
-    provider->away.fn = on_away;
-    provider->review.fn = calls_reattach_on_review;
-    provider->toolset = calls->env->ref_toolset(calls->user, attach->toolset);
     provider->meter = calls->env->get_meter(calls->user, attach->toolset->name);
     PEG_LIST_PUSH(calls->providers, provider, next, prev);
     peg__quota_add(&calls->quotas.providers, account, 1);
@@ -210,10 +197,9 @@ static peg_status new_provider(struct calls_loop *calls, const struct calls_atta
 /* What runs is finished before a node goes, also by a provider whose stream has broken meanwhile.
  * One that still has a stream finishes on that one, and goes elsewhere for new calls. What is
  * listed after all streams were ended was answered or given up: its Ack may have been lost. */
-static bool may_finish_here(struct calls_loop *calls, const struct calls_attach *attach,
-                            const char *incarnation)
+static bool may_finish_here(struct calls_loop *calls, const struct calls_attach *attach)
 {
-    const struct calls_provider *provider = calls_providers_find(calls, incarnation);
+    const struct calls_provider *provider = calls_providers_find(calls, attach->incarnation);
 
     if (calls->is_closed ||
         calls->env->is_attached(calls->user, attach->toolset->name, attach->incarnation))
@@ -229,9 +215,9 @@ static bool may_finish_here(struct calls_loop *calls, const struct calls_attach 
 }
 
 static peg_status check_attach(struct calls_loop *calls, const struct calls_attach *attach,
-                               const char *incarnation, peg_error *reterr)
+                               peg_error *reterr)
 {
-    if (calls->is_draining && !may_finish_here(calls, attach, incarnation))
+    if (calls->is_draining && !may_finish_here(calls, attach))
         return peg__fail(reterr, PEG_ESTATE, "E_DRAINING",
                          "this node is shutting down: attach to another one, or try again");
     if (attach->incarnation.len >= CALLS_INCARNATION)
@@ -275,40 +261,16 @@ static struct calls_toolset *find_registered(const struct calls_loop *calls,
     return is_later ? now : toolset;
 }
 
-static peg_status greet(struct calls_provider *provider, const struct calls_attach *attach,
-                        peg_error *reterr)
-{
-    peg_status status = calls_reattach_take(provider, attach, reterr);
-
-    if (!status)
-        status = put_presence(provider, reterr);
-    /* Coordinators on other loops that learn that a call was not started look for another provider:
-     * they are to find this one. */
-    calls_reattach_drop_unlisted(provider, attach);
-    provider->number = attach->number;
-    if (status)
-        calls_provider_leave(provider);
-    return status;
-}
-
 peg_status calls_provider_attach(struct calls_loop *calls, const struct calls_attach *attach,
                                  const struct calls_provider_events *events, void *user,
                                  struct calls_provider **ret_provider, peg_error *reterr)
 {
-    char incarnation[CALLS_INCARNATION] = {0};
-    struct calls_provider *provider = NULL;
-    peg_status status;
+    struct calls_provider *provider = calls_providers_find(calls, attach->incarnation);
+    peg_status status = check_attach(calls, attach, reterr);
 
-    memcpy(incarnation, attach->incarnation.ptr,
-           attach->incarnation.len < CALLS_INCARNATION ? attach->incarnation.len : 0);
-    status = check_attach(calls, attach, incarnation, reterr);
-    if (status)
-        return status;
-    provider = calls_providers_find(calls, incarnation);
-    if (provider)
-        status = come_back(provider, attach, reterr);
-    else
-        status = new_provider(calls, attach, incarnation, &provider, reterr);
+    if (!status)
+        status = provider ? come_back(provider, attach, reterr)
+                          : new_provider(calls, attach, &provider, reterr);
     if (status || !provider)
         return status;
     provider->events = events;
@@ -318,9 +280,17 @@ peg_status calls_provider_attach(struct calls_loop *calls, const struct calls_at
     provider->is_offering = false;
     calls_provider_set_serves(provider, attach->toolset);
     calls_provider_set_toolset(provider, find_registered(calls, attach->toolset));
-    status = greet(provider, attach, reterr);
-    if (status)
+    status = calls_reattach_take(provider, attach, reterr);
+    if (!status)
+        status = put_presence(provider, reterr);
+    /* Coordinators on other loops that learn that a call was not started look for another provider:
+     * they are to find this one. */
+    calls_reattach_drop_unlisted(provider, attach);
+    provider->number = attach->number;
+    if (status) {
+        calls_provider_leave(provider);
         return status;
+    }
     calls_provider_renew(provider);
     *ret_provider = provider;
     if (attach->n_running)
@@ -353,7 +323,7 @@ static void on_pong(struct bus_post *post, void *user)
 {
     struct pong *pong = (struct pong *)post;
     struct calls_provider *provider =
-        user ? calls_providers_find((struct calls_loop *)user, pong->incarnation) : NULL;
+        user ? calls_providers_find((struct calls_loop *)user, peg__str(pong->incarnation)) : NULL;
 
     if (provider)
         calls_provider_pong(provider);
@@ -384,11 +354,6 @@ void calls_provider_drain(struct calls_provider *provider)
     if (!(provider->place & CALLS_MOVED))
         (void)put_presence(provider, NULL); /* without memory calls come, and are sent back */
     calls_provider_refuse_queue(provider, BUS_DRAINING);
-}
-
-bool calls_provider_is_idle(const struct calls_provider *provider)
-{
-    return !provider->queue.first && !provider->running.first;
 }
 
 /* Everything may have been lost: leases are taken again, and what awaits no answer is written

@@ -124,19 +124,9 @@ void calls_reattach_drop_unlisted(struct calls_provider *provider,
 
 /* ---- what became of them --------------------------------------------------------------------- */
 
-void calls_reattach_begin(struct calls_provider *provider)
-{
-    provider->has_unchecked = true;
-    provider->unchecked = provider->running.first;
-    bus_disarm(provider->calls->bus, &provider->review);
-    calls_reattach_continue(provider);
-}
-
 /* While the review is armed a part of them was looked at in this round. */
 void calls_reattach_continue(struct calls_provider *provider)
 {
-    struct bus *bus = provider->calls->bus;
-
     if (!provider->has_unchecked || provider->review.is_armed || provider->place != CALLS_HERE ||
         !provider->events->is_ready(provider->user))
         return;
@@ -147,14 +137,12 @@ void calls_reattach_continue(struct calls_provider *provider)
         calls_assignment_feed(assignment, ASSIGNMENT_ON_NOTIFY);
     }
     provider->has_unchecked = provider->unchecked;
-    bus_arm(bus, &provider->review,
-            bus_now_ns(bus) + (provider->unchecked ? 0 : REVIEW_MS * INT64_C(1000000)));
+    calls_arm(provider->calls, &provider->review, provider->unchecked ? 0 : REVIEW_MS);
 }
 
-void calls_reattach_on_review(struct net_timer *timer)
+static void on_review(struct net_timer *timer)
 {
     struct calls_provider *provider = peg__container_of(timer, struct calls_provider, review);
-    struct bus *bus = provider->calls->bus;
     bool has_any = false;
     struct calls_assignment *next;
 
@@ -170,5 +158,14 @@ void calls_reattach_on_review(struct net_timer *timer)
         calls_assignment_feed(each, ASSIGNMENT_ON_REVIEW);
     }
     if (has_any)
-        bus_arm(bus, &provider->review, bus_now_ns(bus) + REVIEW_MS * INT64_C(1000000));
+        calls_arm(provider->calls, &provider->review, REVIEW_MS);
+}
+
+void calls_reattach_begin(struct calls_provider *provider)
+{
+    provider->has_unchecked = true;
+    provider->unchecked = provider->running.first;
+    provider->review.fn = on_review;
+    bus_disarm(provider->calls->bus, &provider->review);
+    calls_reattach_continue(provider);
 }

@@ -26,28 +26,26 @@ static void send_nak(struct calls_loop *calls, const struct bus_message *about,
     bus_send(calls->bus, about->from, &message, NULL);
 }
 
-static enum bus_reason reject_call(struct calls_provider *provider,
+static enum bus_reason reject_call(const struct calls_loop *calls, struct calls_provider *provider,
                                    const struct bus_message *message)
 {
-    const struct calls_options *options;
+    const enum bus_reason closed = provider ? calls_provider_closed(provider) : BUS_GONE;
 
-    if (!provider || provider->place != CALLS_HERE || provider->eviction)
+    if (closed == BUS_GONE)
         return BUS_GONE;
-    options = &provider->calls->options;
-    if (calls_id_is_node_local(&message->id) &&
-        message->from.node != provider->calls->bus->self.node)
+    if (calls_id_is_node_local(&message->id) && message->from.node != calls->bus->self.node)
         return BUS_GONE; /* its registers are out of reach */
     /* The toolset is another principal's by now, and one of the two loops does not know yet. */
     if (message->owner != provider->owner_hash)
         return BUS_GONE;
-    if (provider->is_draining)
-        return BUS_DRAINING;
-    if (bus_now_ms(provider->calls->bus) >= message->deadline_ms)
+    if (closed)
+        return closed;
+    if (bus_now_ms(calls->bus) >= message->deadline_ms)
         return BUS_LATE;
     if (!calls_provider_serves(provider, peg__blob_str(message->body)))
         return BUS_OUTDATED;
-    if (provider->queue.n >= options->max_queue ||
-        provider->queued_bytes + message->body->len > options->max_queue_bytes)
+    if (provider->queue.n >= calls->options.max_queue ||
+        provider->queued_bytes + message->body->len > calls->options.max_queue_bytes)
         return BUS_OVERLOADED;
     return BUS_NO_REASON;
 }
@@ -91,14 +89,14 @@ static struct calls_assignment *drop_false_reports(struct calls_loop *calls,
 
 static void on_call(struct calls_loop *calls, const struct bus_message *message)
 {
-    struct calls_provider *provider = calls_providers_find(calls, message->incarnation);
+    struct calls_provider *provider = calls_providers_find(calls, peg__str(message->incarnation));
     const bool is_here = drop_false_reports(calls, provider, message) != NULL;
     enum bus_reason reason = BUS_DUPLICATE;
 
     if (!is_here && !message->body)
         return;
     if (!is_here)
-        reason = reject_call(provider, message);
+        reason = reject_call(calls, provider, message);
     if (!reason && !enqueue(provider, message))
         reason = BUS_FULL;
     if (reason)
@@ -119,7 +117,8 @@ static void on_cancel(struct calls_loop *calls, const struct bus_message *messag
 /* Only the loop that the provider is attached to can tell that it does not have the call. */
 static void on_ask(struct calls_loop *calls, const struct bus_message *message)
 {
-    const struct calls_provider *provider = calls_providers_find(calls, message->incarnation);
+    const struct calls_provider *provider =
+        calls_providers_find(calls, peg__str(message->incarnation));
     struct calls_assignment *assignment =
         calls_assignment_find_by(provider, &message->id, message->attempt);
 

@@ -44,16 +44,19 @@ static void complete_unread(struct calls_assignment *assignment)
     complete(assignment, &outcome);
 }
 
-/* A tool's own error, as CallToolResponse{error{code, message}}. */
-static void complete_as_error(struct calls_assignment *assignment, const char *code,
-                              peg_str message)
+/* A tool's own error, as CallToolResponse{error{code, message}}. Without memory `message` is not
+ * about this result. */
+static void complete_unfit(struct calls_assignment *assignment, const char *code, peg_status status,
+                           peg_str message)
 {
     const peg_str code_text = peg__str(code);
     const size_t inner = wire_bytes_size(code_text) + wire_bytes_size(message);
     struct peg__buf packed = PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_MESSAGE_BYTES);
-    char *at = peg__buf_reserve(&packed, inner + 1 + WIRE_MAX_VARINT);
+    char *at = NULL;
     struct calls_outcome outcome = {.kind = CALLS_KIND_ERROR, .was_started = true};
 
+    if (status != PEG_ENOMEM)
+        at = peg__buf_reserve(&packed, inner + 1 + WIRE_MAX_VARINT);
     if (!at) {
         complete_unread(assignment);
         return;
@@ -64,16 +67,6 @@ static void complete_as_error(struct calls_assignment *assignment, const char *c
     outcome.response = peg__strn(packed.ptr, (size_t)(at - packed.ptr));
     complete(assignment, &outcome);
     peg__buf_free(&packed);
-}
-
-/* Without memory `text` is not about this result. */
-static void complete_unfit(struct calls_assignment *assignment, const char *code, peg_status status,
-                           peg_str text)
-{
-    if (status == PEG_ENOMEM)
-        complete_unread(assignment);
-    else
-        complete_as_error(assignment, code, text);
 }
 
 static const char *unfit_code(peg_status status)
@@ -100,16 +93,18 @@ static void validate_on_worker(struct calls_assignment *assignment, peg_schema *
                                struct peg__blob *value, size_t offset, size_t len)
 {
     struct calls_loop *calls = assignment->provider->calls;
-    struct calls_check_answer answer = {.account = assignment->provider->account};
     struct calls_outcome outcome;
 
     assignment->value = value;
     if (value && calls_outcome_read(value, &outcome)) {
         calls_assignment_feed(assignment, ASSIGNMENT_ON_VALIDATE);
-        answer.response = outcome.response;
-        answer.result = (peg_str){outcome.response.ptr + offset, len};
-        assignment->check =
-            calls_check_start_answer(calls, schema, value, &answer, on_validated, assignment);
+        assignment->check = calls_check_start(calls, schema, value,
+                                              &(struct calls_check_text){
+                                                  .json = {outcome.response.ptr + offset, len},
+                                                  .response = outcome.response,
+                                                  .account = assignment->provider->account,
+                                              },
+                                              on_validated, assignment);
     }
     if (!assignment->check)
         complete_unread(assignment);
@@ -154,14 +149,17 @@ static void check_result(struct calls_assignment *assignment, const struct calls
                          peg_str result)
 {
     struct calls_loop *calls = assignment->provider->calls;
-    peg_schema *schema;
-    peg_status status = PEG_ELIMIT;
+    const bool is_error = outcome->kind == CALLS_KIND_ERROR;
+    peg_schema *schema = NULL;
+    peg_status status = PEG_OK;
 
-    if (!get_output_schema(assignment, &schema)) {
+    if (!is_error && !get_output_schema(assignment, &schema)) {
         complete_unread(assignment);
         return;
     }
-    if (!is_for_worker(calls, outcome->response, result))
+    if (is_for_worker(calls, outcome->response, result))
+        status = PEG_ELIMIT;
+    else if (!is_error)
         status = result.len ? calls_check_now(calls, schema, result, "result")
                             : calls_check_content(calls, schema, outcome->response);
     if (status == PEG_ELIMIT && calls->loop)
@@ -185,16 +183,11 @@ bool calls_provider_result(struct calls_provider *provider, const struct bus_id 
 
     if (!assignment)
         return false;
-    if (!is_error)
-        check_result(assignment, &outcome, result);
-    else if (is_for_worker(provider->calls, response, result))
-        copy_and_validate(assignment, NULL, &outcome, result);
-    else
-        complete(assignment, &outcome);
+    check_result(assignment, &outcome, result); /* it may be gone then */
     return true;
 }
 
-bool calls_provider_large_result(struct calls_provider *provider, const struct bus_id *id,
+void calls_provider_large_result(struct calls_provider *provider, const struct bus_id *id,
                                  uint32_t attempt, struct peg__blob *outcome, size_t len)
 {
     struct calls_assignment *assignment = calls_assignment_find_running(provider, id, attempt);
@@ -203,32 +196,20 @@ bool calls_provider_large_result(struct calls_provider *provider, const struct b
     if (assignment && get_output_schema(assignment, &schema)) {
         validate_on_worker(assignment, schema, outcome, CALLS_OUTCOME_RESULT, len);
         peg_schema_unref(schema);
-        return true;
+        return;
     }
     peg__blob_unref(outcome);
     if (assignment)
         complete_unread(assignment);
-    return assignment != NULL;
 }
 
-bool calls_provider_bad_result(struct calls_provider *provider, const struct bus_id *id,
-                               uint32_t attempt, const char *code, peg_str message)
+void calls_provider_bad_result(struct calls_provider *provider, const struct bus_id *id,
+                               uint32_t attempt, peg_status status, peg_str message)
 {
     struct calls_assignment *assignment = calls_assignment_find_running(provider, id, attempt);
 
     if (assignment)
-        complete_as_error(assignment, code, message);
-    return assignment != NULL;
-}
-
-bool calls_provider_unread_result(struct calls_provider *provider, const struct bus_id *id,
-                                  uint32_t attempt)
-{
-    struct calls_assignment *assignment = calls_assignment_find_running(provider, id, attempt);
-
-    if (assignment)
-        complete_unread(assignment);
-    return assignment != NULL;
+        complete_unfit(assignment, "malformed_result", status, message);
 }
 
 /* Output is a hint: without memory it is not sent. */

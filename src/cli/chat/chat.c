@@ -76,7 +76,7 @@ static peg_status make_runner(struct chat *c, const peg_run_hooks *hooks, peg_ru
     config.registry = tools;
     config.loop.engine = chat_model_engine(&c->model);
     config.loop.call.hooks = hooks;
-    /* What was interrupted is not begun again behind the person's back: the model is told. */
+    /* An interrupted call is not begun again behind the person's back: the model learns of it. */
     config.loop.pending = PEG_PENDING_UNKNOWN;
     return status ? status : peg_runner_new(&config, ret_runner, reterr);
 }

@@ -27,7 +27,7 @@ struct cli_line_queue {
     pthread_cond_t has_lines;
     struct peg__buf waiting;
     struct peg__buf writing; /* the thread's while it writes */
-    uint64_t n_dropped;      /* to be told */
+    uint64_t n_dropped;      /* to be reported */
 };
 
 /* ---- with the lock -------------------------------------------------------------------------- */

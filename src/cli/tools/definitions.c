@@ -412,7 +412,7 @@ const struct cli_command cli_definitions = {
     .summary = "show what a model would be sent for some tools",
     .about =
         "Prints the array that goes under \"tools\" of a request to a provider, and what that\n"
-        "provider is not told: every keyword of a schema that was dropped, rewritten or\n"
+        "provider does not get: every keyword of a schema that was dropped, rewritten or\n"
         "moved into a description, with its place. The tools go to standard output, the\n"
         "report to standard error.\n\n"
         "FILE is JSON or YAML (.yaml, .yml; `-` is standard input, either of them): an array\n"

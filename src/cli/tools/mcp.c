@@ -290,9 +290,9 @@ const struct cli_command cli_mcp = {
              "Both eras are spoken, whichever the client begins with: 2026-07-28, and 2025-11-25\n"
              "or 2025-06-18. A client starts it by itself; its configuration has this command.\n"
              "SIGTERM and SIGINT: takes no new calls, finishes what runs, ends. A FILE that\n"
-             "changes is read again, and all of them on SIGHUP; clients that want to are told of\n"
-             "it. One that cannot be used changes nothing. A gateway is followed without: SIGHUP\n"
-             "does nothing then. A file called config is ./config.",
+             "changes is read again, and all of them on SIGHUP; clients that subscribed to that\n"
+             "are notified. One that cannot be used changes nothing. A gateway is followed\n"
+             "without: SIGHUP does nothing then. A file called config is ./config.",
     .options = option_table,
     .max_operands = MAX_FILES,
     .notes = "exit status:\n"

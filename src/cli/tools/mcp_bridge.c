@@ -142,7 +142,7 @@ static peg_status follow_gateway(struct mcp_bridge *b, peg_error *reterr)
     return PEG_OK;
 }
 
-/* Toolsets that were there already are told before READY, one by one. */
+/* Toolsets that were there already are reported before READY, one by one. */
 static void on_watch(const peg_watch_event *event, void *user)
 {
     struct mcp_bridge *b = user;

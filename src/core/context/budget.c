@@ -51,7 +51,7 @@ void peg__budget_pause(struct peg__budget *budget, const peg_clock *clock)
     }
 }
 
-/* Whoever waits for its end has to be told when that is. A pause needs no bell: they wake up at
+/* Threads that wait for its end must learn when that is. A pause notifies none: they wake up at
  * the end that they know, and see. */
 void peg__budget_resume(struct peg__budget *budget, const peg_clock *clock)
 {

@@ -3,8 +3,8 @@
 /*
  * Firing has two passes. The first marks the whole tree below the token, the second runs the
  * hooks, so that a hook sees everything below it fired. The tokens to visit are chained through
- * their own links: whoever takes a token out of its parent's list, under the parent's lock, owns
- * these links from then on and holds a reference. Nothing recurses, nothing is allocated.
+ * their own links: the thread that takes a token out of its parent's list, under the parent's lock,
+ * owns these links from then on and holds a reference. Nothing recurses, nothing is allocated.
  *
  * A child does not count as a reference of its parent. One whose count has fallen to zero may
  * still be in the list, on its way out: it waits there for the parent's lock and is left alone.
@@ -96,8 +96,8 @@ peg_status peg_cancel_new(peg_cancel *parent, peg_cancel **ret_cancel, peg_error
 
 PEG__DEFINE_REF(peg_cancel)
 
-/* Lock and condition were made without the system and have nothing to give back; whoever uses
- * them holds a reference. A token is made and dropped for each call, so this counts. */
+/* Lock and condition were made without the system and have nothing to give back; all
+ * that use them hold a reference. A token is made and dropped for each call, so this counts. */
 static void destroy(peg_cancel *cancel)
 {
     if (cancel->parent) {

@@ -108,7 +108,7 @@ void peg__cancel_init(peg_cancel *cancel, peg_cancel *parent, void (*release)(vo
  *   woke = peg__wait_for(&wait, ctx, INT64_MAX, is_settled, gate);
  *   pthread_mutex_unlock(&wait.lock);
  *
- * Whoever makes it true holds the lock while doing so and calls peg__wait_wake().
+ * The thread that makes it true holds the lock while doing so and calls peg__wait_wake().
  */
 
 struct peg__wait {
@@ -171,7 +171,7 @@ static inline int64_t peg__budget_own_end_ns(const struct peg__budget *budget)
 /* ---- observers ------------------------------------------------------------- */
 
 /*
- * Who hears what a handler says while it works. Whoever can pass it on (a provider) puts itself
+ * The listener of a handler's output while it works. A provider, which can pass it on, puts itself
  * into the context; handlers of ours that have something to say (commands) look for it there, so
  * that neither need know the other.
  */

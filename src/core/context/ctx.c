@@ -83,7 +83,7 @@ static enum peg__woke sleep_until_over(const struct waiting *w)
     return woke;
 }
 
-/* From the token and the budget. With the lock, which whoever waits holds from its last look
+/* From the token and the budget. With the lock, which a waiting thread holds from its last look
  * until it sleeps, so the wake-up cannot fall between the two. */
 static void look_again(void *user)
 {

@@ -72,9 +72,9 @@ struct peg_pool {
 };
 
 /*
- * Whoever awaits a job sleeps on a place of its own, on its stack, so that an ending job wakes one
- * thread and not all. Others touch it under the pool's lock, as long as the job points to it.
- * Order of locks: the pool's, then the waiter's.
+ * A thread that awaits a job sleeps on a place of its own, on its stack, so that an ending job
+ * wakes one thread and not all. Others touch it under the pool's lock, as long as the job points to
+ * it. Order of locks: the pool's, then the waiter's.
  */
 struct peg__waiter {
     struct peg__wait wait;

@@ -40,7 +40,7 @@ uint64_t peg__name_hash(peg_str name);
 struct peg__table *peg__table_new(size_t n);
 struct peg__table *peg__table_ref(struct peg__table *table);
 struct peg__table *peg__table_unref(struct peg__table *table);
-/* Nobody else has it, and what others did with it is done. */
+/* No other thread has it, and what others did with it is done. */
 bool peg__table_is_private(struct peg__table *table);
 
 /* The index of a name, or PEG__NO_INDEX. */
@@ -63,8 +63,8 @@ void peg__table_mark(struct peg__table *table, size_t index, bool is_hidden);
  * What a registry holds: a base table that copies share, and on top of it what this one changed:
  * patches of base entries by index, and tools that were added. Both together stay small
  * (PEG__MAX_CHANGES), so that a copy, which copies them, costs the same for any number of tools;
- * a change too many makes a base of our own. Whoever has its base to itself and no changes on top
- * changes the base.
+ * a change too many makes a base of our own. A registry that has its base to itself and no changes
+ * on top changes the base.
  *
  * Changing goes in two steps: peg__layers_prepare() gets all memory, what follows cannot fail.
  * What is dropped on the way goes to a bin, to be emptied when the registry's lock is free: the

@@ -10,8 +10,8 @@
  * directory clears away. A reader holds its file open, so what happens to the key later does not
  * touch it.
  *
- * Each store holds a shared lock on the directory. Whoever opens it and gets the exclusive one is
- * alone, and so may clear away. How many bytes there are is counted when the store is opened and
+ * Each store holds a shared lock on the directory. A store that opens it and gets the exclusive one
+ * is alone, and so may clear away. How many bytes there are is counted when the store is opened and
  * from then on by what it does itself.
  */
 
@@ -125,7 +125,7 @@ struct new_file {
     char name[NEW_NAME];
 };
 
-/* Keeps errno, so that what went wrong before can still be told. */
+/* Keeps errno, so that the error before can still be reported. */
 static void drop_name(const struct file_store *store, const char *name)
 {
     const int why = errno;
@@ -292,7 +292,7 @@ static void look_at(struct file_store *store, const char *name, bool is_alone)
         unlinkat(store->directory, name, 0);
 }
 
-/* Counts what is there, and clears away what a crash left if nobody else can be writing it. */
+/* Counts what is there, and clears away what a crash left if no other process can be writing it. */
 static peg_status look_around(struct file_store *store, bool is_alone, peg_error *reterr)
 {
     const int again = openat(store->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -306,7 +306,7 @@ static peg_status look_around(struct file_store *store, bool is_alone, peg_error
             close(again);
         return status;
     }
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this stream. */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has this stream. */
     for (errno = 0; (entry = readdir(entries)); errno = 0)
         look_at(store, entry->d_name, is_alone);
     if (errno != 0)
@@ -334,7 +334,7 @@ static peg_status start_store(struct file_store *store, peg_spool_store **ret_st
 
     if (status)
         return status;
-    /* Where the file system knows no locks, nobody is ever alone. */
+    /* Where the file system has no locks, no store is known to be alone. */
     peg__directory_lock(store->directory, LOCK_SH);
     return peg__spool_store_new(&ops, NULL, store, ret_store, reterr);
 }

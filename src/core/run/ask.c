@@ -105,7 +105,7 @@ static peg_status fail_unsupported(const peg_ask *asks, size_t n_asks, peg_error
                                                                 : "");
     }
     peg__fail(reterr, PEG_EUNSUPPORTED, "E_GATE_UNSUPPORTED",
-              "nobody can be asked for %.*s: the context has no listener for gates; set one with "
+              "no one can be asked for %.*s: the context has no listener for gates; set one with "
               "peg_ctx_with_gates()",
               PEG_ARG(peg__buf_view(&names)));
     peg__buf_free(&names);

@@ -6,9 +6,9 @@
  *   peg_gate_wait -> gate_new -> announce_open -> await -> give
  *   peg_gate_resolve, _reject, _abort, and await at a stop or timeout -> settle
  *
- * Whoever settles first wins; the winner tells the sinks and only then lets the waiter go, so the
- * context, which the gate borrows from the waiter, is there for as long as it is used. What is
- * left to whoever keeps a reference (id, reason, payload, ids) is the gate's own copy.
+ * The first to settle wins; the winner tells the sinks and only then lets the waiter go, so the
+ * context, which the gate borrows from the waiter, is there for as long as it is used. What
+ * remains for those that keep a reference (id, reason, payload, ids) is the gate's own copy.
  */
 
 #include "pegboard/gate.h"

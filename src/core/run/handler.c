@@ -271,7 +271,7 @@ static peg_status settle_failure(struct peg__run *run, const struct failure *fai
 
 /* ---- start and end -------------------------------------------------------------- */
 
-/* PEG_ENOMEM before anybody was told. */
+/* PEG_ENOMEM before anyone was notified. */
 static peg_status tell_start(struct peg__run *run, peg_error *reterr)
 {
     const peg_clock *clock = peg_ctx_clock(run->ctx);

@@ -126,7 +126,7 @@ static peg_status refuse_unknown(struct peg__run *run, peg_registry *registry, p
     return peg__run_refuse_text(run, "E_TOOL_NOT_FOUND", "", &sentence, reterr);
 }
 
-/* Whoever runs a turn from a file without its tools should find out why nothing works. */
+/* A turn that is run from a file without its tools says why nothing works. */
 static peg_status refuse_without_registry(struct peg__run *run, peg_error *reterr)
 {
     peg__log(PEG_LOG_WARN, "E_TOOL_NO_REGISTRY",

@@ -80,7 +80,7 @@ static void append_loss(peg_definition_losses *losses, const peg_definition_loss
 void peg__losses_add(peg_definition_losses *losses, const peg_definition_loss *loss)
 {
     static const peg_definition_loss more = {.what = "dropped",
-                                             .note = PEG_LIT("more is lost than is told here")};
+                                             .note = PEG_LIT("more is lost than is listed here")};
 
     if (!losses || losses->status || losses->n >= PEG_LIMIT_LOSSES)
         return;

@@ -234,7 +234,7 @@ static bool is_open(const struct grpc_call *call)
            peg__str_starts(path, peg__str("/grpc.reflection."));
 }
 
-/* Whoever is between us and the caller may go by another one than we do. */
+/* A proxy between us and the caller may go by another one than we do. */
 static bool has_two_authorizations(const struct grpc_call *call)
 {
     const struct grpc_metadata *metadata = grpc_call_metadata(call);
@@ -398,7 +398,7 @@ uint64_t gw_auth_n_refused(const struct gw_auth *auth)
 }
 
 /* Can other machines reach it? PEG_EPARSE: it is no address; PEG_EINVAL (E_LISTEN): it is a name,
- * where nobody listens. */
+ * on which one cannot listen. */
 static peg_status reach_of(peg_str address, bool *ret_is_far, peg_error *reterr)
 {
     struct net_endpoint endpoint;

@@ -67,8 +67,8 @@ static peg_status check_mode(int fd, const char *path, peg_error *reterr)
                          path);
     if (st.st_mode & S_IWOTH)
         return peg__fail(reterr, PEG_EIO, "E_TOKEN_FILE",
-                         "everybody on this machine may write to '%.120s' and so let themselves "
-                         "in: run chmod 600 on it",
+                         "any user of this machine can write to '%.120s' and so get in: run chmod "
+                         "600 on it",
                          path);
     if (st.st_mode & (S_IROTH | S_IWGRP))
         peg__log(
@@ -166,7 +166,7 @@ peg_status gw_tokens_reload(struct gw_tokens *tokens, peg_error *reterr)
     pthread_rwlock_wrlock(&tokens->lock);
     old = tokens->table;
     tokens->table = table;
-    /* Whoever sees the new number forgets what it remembers, then asks under the lock. */
+    /* A thread that sees the new number forgets what it remembers, then asks under the lock. */
     atomic_fetch_add_explicit(&tokens->generation, 1, memory_order_release);
     pthread_rwlock_unlock(&tokens->lock);
     gw_token_table_free(old);
@@ -226,7 +226,7 @@ static bool slot_has_token(const struct gw_memo_slot *slot, const uint64_t token
     return difference == 0;
 }
 
-/* By the bits behind `peg_`, which are random. Whoever finds tokens that share a slot has them. */
+/* By the bits behind `peg_`, which are random. To find tokens that share a slot, one needs them. */
 static struct gw_memo_slot *slot_of(struct gw_token_memo *memo, const uint64_t token[TOKEN_WORDS])
 {
     const uint64_t mixed = (token[0] ^ token[1]) * UINT64_C(0x9E3779B97F4A7C15);

@@ -188,8 +188,8 @@ struct gw_catalog_options {
  * left alone. */
 peg_status gw_catalog_new(const struct gw_catalog_options *options, struct gw_catalog **ret_catalog,
                           peg_error *reterr);
-/* While the loops and the bus are there; from a thread that is none of the loops'. Whoever still
- * waits hears PEG_ECANCELED. No snapshot is sent any more when it returns. */
+/* While the loops and the bus are there; from a thread that is none of the loops'. Changes that
+ * still wait get PEG_ECANCELED. No snapshot is sent any more when it returns. */
 struct gw_catalog *gw_catalog_free(struct gw_catalog *catalog);
 
 /* From any loop of the node, `loop` being the asker's. The answer always comes, later (without
@@ -271,6 +271,8 @@ peg_status gw_presence_new(struct bus *bus, const struct gw_presence_options *op
 struct gw_presence *gw_presence_free(struct gw_presence *presence);
 
 struct gw_health gw_presence_health(struct gw_presence *presence, peg_str toolset);
+/* Is its state GW_HEALTHY? */
+bool gw_presence_is_healthy(struct gw_presence *presence, peg_str toolset);
 /* Has it providers that a change of its kind would cut off? One is attached, or a direct one has
  * answered a ping in time. */
 bool gw_presence_is_live(struct gw_presence *presence, peg_str toolset);

@@ -125,7 +125,7 @@ static void fail_map(struct gw_change *change, const struct bus_answer *answer)
         change->status = peg__fail_nomem(&change->error);
     else
         change->status = peg__fail(&change->error, PEG_EIO, "E_GATEWAY",
-                                   "the change of toolset \"%s\" could not be told to all loops: "
+                                   "the change of toolset \"%s\" did not reach all loops: "
                                    "try again",
                                    change->text);
 }

@@ -168,7 +168,7 @@ static bool comes_again(const struct gw_changes *changes, uint64_t number)
     return false;
 }
 
-/* The first that is to be told. */
+/* The first that is to be reported. */
 static uint64_t begin_of(const struct gw_changes *changes, uint64_t place)
 {
     const int64_t recent_ns = peg__mono_ns() - PEG_LIMIT_GATEWAY_LOOP_LAG_MS * PEG_NS_PER_MS;

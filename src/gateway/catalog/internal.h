@@ -186,7 +186,7 @@ struct presence_toolset {
     enum gw_health_state reported; /* the state that on_change was last called for */
     size_t n_reported;             /* and how many there were then */
     size_t n_reported_draining;
-    bool is_changed; /* waits to be told */
+    bool is_changed; /* waits to be reported */
     struct presence_toolset *next_changed;
 };
 
@@ -212,9 +212,11 @@ struct gw_presence {
     void (*on_moved)(void *user, const char *incarnation);
     void *moved_user;
     struct peg__map toolsets; /* struct presence_toolset */
+    /* The one that was asked for last: a call asks four times, mostly in a row. NULL: none. */
+    struct presence_toolset *asked;
     size_t n_entries;
     bool is_listening;                /* the map tells all there is */
-    struct presence_toolset *changed; /* to be told, first to last */
+    struct presence_toolset *changed; /* to be reported, first to last */
     struct presence_toolset **changed_end;
     bool is_notifying;   /* or will be soon: a change needs no further notice */
     struct peg__map own; /* struct presence_own */
@@ -226,7 +228,7 @@ struct gw_presence {
 };
 
 /* ---- presence.c ---- */
-struct presence_toolset *presence_find(const struct gw_presence *presence, peg_str toolset);
+struct presence_toolset *presence_find(struct gw_presence *presence, peg_str toolset);
 struct gw_provider_entry *presence_entry(const struct presence_toolset *toolset,
                                          const char *incarnation);
 

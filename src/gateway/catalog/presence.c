@@ -39,9 +39,11 @@ static enum gw_health_state state_of(const struct gw_presence *presence,
     return GW_UNHEALTHY;
 }
 
-struct presence_toolset *presence_find(const struct gw_presence *presence, peg_str toolset)
+struct presence_toolset *presence_find(struct gw_presence *presence, peg_str toolset)
 {
-    return peg__map_get(&presence->toolsets, toolset);
+    if (!presence->asked || !peg__str_eq(presence->asked->name, toolset))
+        presence->asked = peg__map_get(&presence->toolsets, toolset);
+    return presence->asked;
 }
 
 struct gw_provider_entry *presence_entry(const struct presence_toolset *toolset,
@@ -67,6 +69,13 @@ struct gw_health gw_presence_health(struct gw_presence *presence, peg_str toolse
     for (size_t i = 0; i < found->n; i++)
         health.n_draining += found->entries[i].is_draining;
     return health;
+}
+
+bool gw_presence_is_healthy(struct gw_presence *presence, peg_str toolset)
+{
+    const struct presence_toolset *found = presence_find(presence, toolset);
+
+    return found && state_of(presence, found, bus_now_ms(presence->bus)) == GW_HEALTHY;
 }
 
 bool gw_presence_is_live(struct gw_presence *presence, peg_str toolset)
@@ -176,7 +185,7 @@ static void note_change(struct gw_presence *presence, struct presence_toolset *t
     presence->changed_end = &toolset->next_changed;
 }
 
-/* Is it something else than was told before? An entry that is written again often is not. */
+/* Is it something else than was reported before? An entry that is written again often is not. */
 static bool take_news(struct gw_presence *presence, struct presence_toolset *toolset)
 {
     const struct gw_health health = gw_presence_health(presence, toolset->name);
@@ -229,6 +238,7 @@ static void free_toolset(struct gw_presence *presence, struct presence_toolset *
 {
     presence->n_entries -= toolset->n;
     peg__free(toolset->entries);
+    presence->asked = NULL;
     peg__map_remove(&presence->toolsets, toolset->name, NULL);
     peg__free(toolset);
 }

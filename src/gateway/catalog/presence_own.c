@@ -250,8 +250,8 @@ static void write_own(struct presence_own *own)
     peg__blob_unref(value);
 }
 
-/* The entry that a loop stands on may be removed. Whoever hears of changes may add some, and so
- * hears of them behind the loop. */
+/* The entry that a loop stands on may be removed. An observer of changes may add some, and
+ * so gets them behind the loop. */
 static void write_dirty(struct net_timer *timer)
 {
     struct gw_presence *presence = peg__container_of(timer, struct gw_presence, retry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Calls of agents that do not wait for the answer of an RPC: they are told the id, and read the
+ * Calls of agents that do not wait for the answer of an RPC: they get the id, and read the
  * result from the stream of that id.
  *
  *   direct toolset    start.c makes the streams, the provider adds the result; run.c adds it again
@@ -33,7 +33,7 @@ struct direct_agent {
     struct gw_direct *direct;
     struct direct_agent *next;
     struct direct_agent *prev;
-    struct gw_agent_asker *asker; /* NULL: it was told, or is gone */
+    struct gw_agent_asker *asker; /* NULL: it was notified, or is gone */
     bool is_attached;             /* the toolset's kind */
     bool is_over;                 /* the call */
     unsigned n_repeats;           /* of the result */

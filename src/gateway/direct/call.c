@@ -107,7 +107,7 @@ void direct_take_caller(struct calls_caller *caller)
     caller->direct = NULL;
 }
 
-/* A caller may leave when it is told. */
+/* A caller may leave when it is notified. */
 void direct_report(struct direct_call *call)
 {
     struct calls_caller *next;

@@ -17,7 +17,7 @@ enum {
     DIRECT_AGAIN_MS = 100,
 };
 
-#define DIRECT_MAY_HAVE_RUN "; a provider may have run it: look before you repeat it"
+#define DIRECT_MAY_HAVE_RUN "; a provider may have run it: check before you retry"
 
 struct gw_direct {
     struct gw_router *router;
@@ -181,8 +181,8 @@ void direct_run_locate(struct direct_call *call);
 
 /* ---- start.c ---- */
 
-/* The caller is told of the admission when both streams are there, and leaves; the result is added
- * a second time. */
+/* Reports the admission to the caller when both streams are there; the caller leaves, and the
+ * result is added a second time. */
 void direct_start_for_agent(struct gw_direct *direct, struct gw_toolset *toolset,
                             const struct calls_request *request, struct calls_caller *caller);
 

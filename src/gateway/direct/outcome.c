@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a provider wrote to a result stream, as the outcome that callers are told. It is held to the
+/* What a provider wrote to a result stream, as the outcome that callers get. It is held to the
  * same as a result of an attached provider: the output schema, whole server-data, 8 MiB. */
 
 #include "base/limits.h"

@@ -106,7 +106,7 @@ static void end_without_memory(struct direct_call *call)
 
 static void write_outcome(struct direct_call *call);
 
-/* Others may be told something else, unless this says nothing. */
+/* Others may get another outcome, unless this says nothing. */
 static const struct calls_outcome unwritten = {
     .kind = CALLS_KIND_UNKNOWN,
     .error = CALLS_OUTCOME_UNKNOWN,
@@ -151,7 +151,7 @@ static void on_written_or_full(struct bus_wait *wait, const struct bus_answer *a
         on_written(wait, answer);
 }
 
-/* What any caller of an identity is told is what its register holds. */
+/* Each caller of an identity gets what its register holds. */
 static void write_outcome(struct direct_call *call)
 {
     const struct bus_key key = direct_register(call, BUS_RESULT);
@@ -248,7 +248,8 @@ static void judge_on_worker(struct direct_call *call, peg_str json)
 
     call->state = DIRECT_JUDGING;
     if (calls->env->get_schema(calls->user, &call->tool->of_calls, CALLS_OUTPUT, &schema))
-        call->check = calls_check_start(calls, schema, call->outcome, json, on_judged, call);
+        call->check = calls_check_start(calls, schema, call->outcome,
+                                        &(struct calls_check_text){.json = json}, on_judged, call);
     peg_schema_unref(schema);
     if (!call->check)
         end_without_memory(call);

@@ -40,7 +40,7 @@ static void on_located(struct bus_wait *wait, const struct bus_answer *answer)
         direct_end_refused(call, call->asked_before ? CALLS_OUTCOME_UNKNOWN : CALLS_NOT_FOUND,
                            peg__str("there is no such call (any more): it ended too long ago "
                                     "(results are kept for RESULT_STREAM_MAPPING_TTL), or Redis "
-                                    "has lost it; it may have run: look before you repeat it"),
+                                    "has lost it; it may have run: check before you retry"),
                            0);
     } else if (call->is_stopping) {
         const struct calls_outcome stopped = {.kind = CALLS_KIND_CANCELED};

@@ -152,8 +152,9 @@ static void check_payload_later(struct direct_call *call, peg_schema *schema, pe
     call->state = DIRECT_CHECKING;
     call->payload = peg__blob_copy(payload);
     if (call->payload)
-        call->check = calls_check_start(call->direct->calls, schema, call->payload,
-                                        peg__blob_str(call->payload), on_checked, call);
+        call->check = calls_check_start(
+            call->direct->calls, schema, call->payload,
+            &(struct calls_check_text){.json = peg__blob_str(call->payload)}, on_checked, call);
     if (!call->check)
         direct_end_refused(call, CALLS_OVERLOADED,
                            peg__str("the gateway is out of memory: try again later"), 1000);
@@ -348,8 +349,8 @@ void direct_start_for_agent(struct gw_direct *direct, struct gw_toolset *toolset
 {
     struct gw_traced traced;
 
-    gw_call_span_begin(gw_router_of(direct->calls)->tracer, request, caller, &traced);
-    start_direct(direct, toolset, &traced.request, true, caller);
+    request = gw_call_span_begin(gw_router_of(direct->calls)->tracer, request, caller, &traced);
+    start_direct(direct, toolset, request, true, caller);
     gw_traced_clear(&traced);
 }
 
@@ -363,11 +364,11 @@ void gw_call_start(struct calls_loop *calls, const struct calls_request *request
     struct gw_traced traced;
 
     caller->direct = NULL;
-    gw_call_span_begin(router->tracer, request, caller, &traced);
+    request = gw_call_span_begin(router->tracer, request, caller, &traced);
     if (toolset && toolset->kind == GW_DIRECT)
-        start_direct(router->direct, toolset, &traced.request, false, caller);
+        start_direct(router->direct, toolset, request, false, caller);
     else
-        calls_start(calls, &traced.request, caller);
+        calls_start(calls, request, caller);
     gw_traced_clear(&traced);
 }
 

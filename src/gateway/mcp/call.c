@@ -336,7 +336,7 @@ static void resume_tool(struct gw_mcp *mcp, struct mcp_call *call, bool has_sche
         await_resumed(own);
 }
 
-/* The client has no request by which it could be told, so an answer that was not written is lost:
+/* The client has no request that could be answered, so an answer that was not written is lost:
  * its tool waits until its time is over. One that was answered before, or has ended, needs none. */
 static void note_answered(struct calls_replying *replying, enum calls_error error, peg_str words)
 {

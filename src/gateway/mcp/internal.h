@@ -39,7 +39,7 @@ struct gw_mcp_sessions {
     struct peg__quota *quota; /* of the node */
     struct bus_address self;
     int64_t sweep_ms; /* when idle ones are looked for; 0: there are none */
-    unsigned char secret[PEG_SEAL_KEY_BYTES];
+    unsigned char secret[PEG_SEAL_SECRET_BYTES]; /* the registry's */
 };
 
 struct gw_mcp {
@@ -78,7 +78,7 @@ static inline int64_t gw_mcp_now_ms(const struct gw_mcp *mcp)
     return net_loop_now_ns(mcp->calls->loop) / PEG_NS_PER_MS;
 }
 
-/* The server reckons with the time that it was told last. */
+/* The server goes by the time that was set last. */
 static inline void gw_mcp_set_time(const struct gw_mcp *mcp)
 {
     mcp_server_set_time(mcp->server, gw_mcp_now_ms(mcp), peg_clock_now_ms(peg_clock_system()));

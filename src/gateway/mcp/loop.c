@@ -266,19 +266,8 @@ void gw_mcp_on_snapshot(struct gw_mcp *mcp)
     arm_wake(mcp);
 }
 
-/* All nodes of the registry have the same: a retry may come to any of them. */
-static bool make_secret(const struct gw_mcp *mcp, const char *purpose,
-                        unsigned char ret_secret[PEG_SHA256_BYTES])
-{
-    const struct calls_options *options = &mcp->calls->options;
-
-    return peg__hmac_sha256((peg_str){(const char *)options->secret, sizeof(options->secret)},
-                            peg__str(purpose), ret_secret);
-}
-
 static peg_status make_server(struct gw_mcp *mcp)
 {
-    unsigned char secret[PEG_SHA256_BYTES];
     char prefix[BUS_ADDRESS_TEXT + 1];
     const struct mcp_config config = {
         .name = "pegboard",
@@ -290,15 +279,13 @@ static peg_status make_server(struct gw_mcp *mcp)
         .is_private = gw_auth_asks(mcp->node->auth),
         .wait_ms = PEG_LIMIT_MCP_WAIT_MS,
         .max_calls = PEG_LIMIT_GATEWAY_MCP_CALLS,
-        .secret = secret,
-        .ask_prefix = prefix, /* answers find this loop: gw_mcp_peek() */
+        .secret = mcp->calls->options.secret, /* a retry may come to any node */
+        .ask_prefix = prefix,                 /* answers find this loop: gw_mcp_peek() */
     };
 
     bus_address_print(mcp->sessions.self, prefix);
     memcpy(prefix + strlen(prefix), "/", 2);
-    if (!make_secret(mcp, "requestState of MCP", secret) ||
-        !make_secret(mcp, "Mcp-Session-Id of MCP", mcp->sessions.secret))
-        return PEG_ENOMEM;
+    memcpy(mcp->sessions.secret, mcp->calls->options.secret, sizeof(mcp->sessions.secret));
     return mcp_server_new(&config, &mcp->server);
 }
 

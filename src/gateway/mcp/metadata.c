@@ -9,7 +9,7 @@
  *   /.well-known/oauth-protected-resource/mcp...   of that endpoint
  *
  * A resource is named as the client has reached it, by Host: it has to be what the client asked
- * for. What a client says of itself is told to that client alone, so answers are not to be kept.
+ * for. A client's own words go back to that client alone, so answers are not to be cached.
  */
 
 #include <string.h>

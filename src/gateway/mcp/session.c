@@ -30,6 +30,8 @@ _Static_assert((SEALED_BYTES + 2) / 3 * 4 + 1 == (int)GW_MCP_SESSION_TEXT, "its 
 
 /* ---- ids ---- */
 
+static const char PURPOSE[] = "Mcp-Session-Id of MCP";
+
 static bool write_id(const struct gw_mcp_sessions *sessions, const struct gw_mcp_session_id *id,
                      char ret_text[GW_MCP_SESSION_TEXT])
 {
@@ -42,7 +44,7 @@ static bool write_id(const struct gw_mcp_sessions *sessions, const struct gw_mcp
     memcpy(plain + 8, &loop, 4);
     memcpy(plain + 12, id->key, sizeof(id->key));
     plain[PLAIN_BYTES - 1] = (char)id->abilities;
-    if (!peg__seal(sessions->secret, peg__strn(plain, sizeof(plain)), sealed))
+    if (!peg__seal(sessions->secret, PURPOSE, peg__strn(plain, sizeof(plain)), sealed))
         return false;
     peg__base64_encode(peg__strn(sealed, sizeof(sealed)), ret_text);
     return true;
@@ -58,7 +60,8 @@ bool gw_mcp_session_parse(const struct gw_mcp_sessions *sessions, peg_str text,
     size_t len = 0;
 
     if (text.len != GW_MCP_SESSION_TEXT - 1 || !peg__base64_decode(text, sealed, &len) ||
-        len != SEALED_BYTES || !peg__unseal(sessions->secret, peg__strn(sealed, len), plain))
+        len != SEALED_BYTES ||
+        !peg__unseal(sessions->secret, PURPOSE, peg__strn(sealed, len), plain))
         return false;
     memcpy(&node, plain, 8);
     memcpy(&loop, plain + 8, 4);

@@ -8,7 +8,7 @@
  *           No node ends a call whose coordinator is lost: the call is awaited for a moment, so
  *           that this node takes it over, or learns that its outcome is unknown.
  *   update  its open question -> the answers that belong to it
- *   cancel  its coordinator is told
+ *   cancel  notifies its coordinator
  */
 
 #include "base/clock.h"

@@ -26,7 +26,7 @@ static bool has_output_schema(const struct gw_mcp *mcp, const struct calls_subje
     return tool && tool->output_schema.len > 0;
 }
 
-/* Registers have no time of their last change: that of the reading is told for it, but none after
+/* Registers have no time of their last change: that of the reading takes its place, but none after
  * the deadline, when nothing changes any more. */
 static int64_t updated_ms(struct gw_mcp *mcp, const struct calls_description *d)
 {

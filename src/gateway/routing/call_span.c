@@ -212,32 +212,33 @@ static void give_span(struct call_span *own, struct calls_caller *caller)
     caller->span = own;
 }
 
-void gw_call_span_begin(const struct gw_tracer *tracer, const struct calls_request *request,
-                        struct calls_caller *caller, struct gw_traced *ret_traced)
+const struct calls_request *gw_call_span_begin(const struct gw_tracer *tracer,
+                                               const struct calls_request *request,
+                                               struct calls_caller *caller,
+                                               struct gw_traced *ret_traced)
 {
     struct otlp_span span;
     struct call_span *own;
 
-    *ret_traced = (struct gw_traced){
-        .request = *request,
-        .packed = PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_METADATA_BYTES),
-    };
+    ret_traced->packed = (struct peg__buf)PEG__BUF((size_t)2 * PEG_LIMIT_GATEWAY_METADATA_BYTES);
     caller->span = NULL;
     if (!tracer || !tracer->exporter ||
         !otlp_span_begin(tracer->exporter,
                          wire_find_bytes(request->packed, PEGBOARD_V1_CALL_TRACEPARENT_FIELD),
                          &span))
-        return;
+        return request;
     /* What its caller does not sample goes on as it came. */
     if (!span.exporter && span.has_parent)
-        return;
+        return request;
+    ret_traced->request = *request;
     own = span.exporter ? make_call_span(tracer, request, &span) : NULL;
     if (!add_context(&span.context, ret_traced) || !own) {
         peg__free(own);
-        return;
+        return &ret_traced->request;
     }
     caller->id = (struct bus_id){.len = 0};
     give_span(own, caller);
+    return &ret_traced->request;
 }
 
 void gw_traced_clear(struct gw_traced *traced)

@@ -37,10 +37,13 @@ struct gw_traced {
     struct peg__buf packed;
 };
 
-/* Before the call starts: the span is the caller's from now on. Without memory there is none, and
- * the call goes on. `tracer` may be NULL. */
-void gw_call_span_begin(const struct gw_tracer *tracer, const struct calls_request *request,
-                        struct calls_caller *caller, struct gw_traced *ret_traced);
+/* Before the call starts: the span is the caller's from now on. Returns the request that is to be
+ * started: the same, or one in *ret_traced. Without memory there is no span, and the call goes on.
+ * `tracer` may be NULL. */
+const struct calls_request *gw_call_span_begin(const struct gw_tracer *tracer,
+                                               const struct calls_request *request,
+                                               struct calls_caller *caller,
+                                               struct gw_traced *ret_traced);
 /* After it has started. */
 void gw_traced_clear(struct gw_traced *traced);
 /* The caller leaves before the call has ended; nothing for one without a span. */

@@ -95,7 +95,7 @@ static bool is_same_schema(void *user, const struct calls_tool *tool,
 
 static bool is_healthy(void *user, peg_str toolset)
 {
-    return gw_presence_health(router_of(user)->presence, toolset).state == GW_HEALTHY;
+    return gw_presence_is_healthy(router_of(user)->presence, toolset);
 }
 
 static void explain_health(void *user, peg_str toolset, struct peg__buf *ret_text)

@@ -266,17 +266,14 @@ peg_status gw_pack_answer(struct calls_loop *calls, const struct gw_answer_parts
 static void reject_result(struct gw_attached *attached, const struct bus_id *id, uint32_t attempt,
                           const char *why)
 {
-    calls_provider_bad_result(attached->provider, id, attempt, "malformed_result", peg__str(why));
+    calls_provider_bad_result(attached->provider, id, attempt, PEG_EINVAL, peg__str(why));
 }
 
-/* Out of memory: its contents are unknown. */
 static void reject_result_because(struct gw_attached *attached, const struct bus_id *id,
                                   uint32_t attempt, const peg_error *error)
 {
-    if (error->status == PEG_ENOMEM)
-        calls_provider_unread_result(attached->provider, id, attempt);
-    else
-        reject_result(attached, id, attempt, error->message);
+    calls_provider_bad_result(attached->provider, id, attempt, error->status,
+                              peg__str(error->message));
 }
 
 /* A call that this provider does not have (any more): it need not keep the result. Of one whose

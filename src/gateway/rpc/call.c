@@ -384,6 +384,7 @@ peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequ
     struct peg__buf *out = &calls->frame;
     size_t size;
     char *at;
+    const bool has_rest = request->meta || request->n_metadata > 0; /* few have */
     const peg_status status = find_trace(call, request, trace);
 
     *ret_packed = (peg_str){"", 0};
@@ -393,7 +394,7 @@ peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequ
     rest.n_metadata = request->n_metadata;
     rest.metadata = request->metadata;
     peg__buf_clear(out);
-    size = protobuf_c_message_get_packed_size(&rest.base);
+    size = has_rest ? protobuf_c_message_get_packed_size(&rest.base) : 0;
     for (size_t i = 0; i < 3; i++)
         size += wire_bytes_size(trace[i]);
     if (!size)
@@ -403,7 +404,8 @@ peg_status gw_pack_rest(struct grpc_call *call, const Pegboard__V1__CallToolRequ
     at = peg__buf_reserve(out, size);
     if (!at)
         return PEG_ENOMEM;
-    at += protobuf_c_message_pack(&rest.base, (uint8_t *)at);
+    if (has_rest)
+        at += protobuf_c_message_pack(&rest.base, (uint8_t *)at);
     for (unsigned i = 0; i < 3; i++)
         at = wire_put_bytes(at, fields[i], trace[i]);
     out->len = size;

@@ -90,7 +90,7 @@ static bool fill_hits(const struct gw_search_result *result, struct gw_presence 
 
 static bool is_toolset_healthy(void *presence, peg_str toolset)
 {
-    return gw_presence_health(presence, toolset).state == GW_HEALTHY;
+    return gw_presence_is_healthy(presence, toolset);
 }
 
 static void serve_search(struct grpc_call *call, const Pegboard__V1__SearchRequest *request,

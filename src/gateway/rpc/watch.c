@@ -42,15 +42,15 @@ struct watcher {
     struct watcher *next;
     struct watcher *prev;
     struct watcher *next_due;
-    bool is_due; /* it is among those that go on at the next turn */
+    bool is_due; /* it is among those that go on at the next job */
     struct grpc_call *call;
     uint16_t quota_key;
     char *const *tags; /* the request's */
     size_t n_tags;
     bool is_changes_only;
-    bool is_lost;    /* has to be told so */
-    bool is_current; /* it starts over with the snapshot whose changes are just being told */
-    /* What is there, as far as it was told; NULL: all of it was. */
+    bool is_lost;    /* must get an event that says so */
+    bool is_current; /* it starts over with the snapshot whose changes are just being sent */
+    /* What is there, as far as it was sent; NULL: all of it was. */
     struct gw_snapshot *present;
     uint64_t present_place;
     size_t n_sent;
@@ -64,11 +64,11 @@ struct gw_watches {
     size_t n;
     struct gw_snapshot *snapshot; /* the one that the watchers know of */
     struct net_loop *loop;        /* that of the first watcher, and so of all */
-    struct net_fair_job turn;
+    struct net_fair_job job;
     struct watcher *due; /* those that go on, in order */
     struct watcher **due_end;
     struct peg__arena scratch; /* of one message */
-    /* The last message of this turn: most watchers hear the same. */
+    /* The last message of this job: most watchers hear the same. */
     struct peg__buf packed;
     const struct gw_toolset *packed_toolset;
     kind_t packed_kind;
@@ -261,7 +261,7 @@ static void schedule_watcher(struct watcher *watcher)
     watcher->next_due = NULL;
     *watches->due_end = watcher;
     watches->due_end = &watcher->next_due;
-    net_loop_enqueue(watches->loop, &watches->turn);
+    net_loop_enqueue(watches->loop, &watches->job);
 }
 
 static void unschedule_watcher(struct watcher *watcher)
@@ -278,17 +278,17 @@ static void unschedule_watcher(struct watcher *watcher)
         watches->due_end = at;
     watcher->is_due = false;
     if (!watches->due)
-        net_loop_dequeue(watches->loop, &watches->turn);
+        net_loop_dequeue(watches->loop, &watches->job);
 }
 
 /* A stream that fails is dropped in a later round. */
-static void on_turn(struct net_fair_job *turn)
+static void on_job(struct net_fair_job *job)
 {
-    struct gw_watches *watches = peg__container_of(turn, struct gw_watches, turn);
-    const int64_t from_ns = peg__mono_ns();
+    struct gw_watches *watches = peg__container_of(job, struct gw_watches, job);
+    const int64_t until_ns = peg__mono_ns() + net_loop_fair_queue_ns(watches->loop) / 2;
 
     forget_packed(watches);
-    while (watches->due && peg__mono_ns() - from_ns < NET_FAIR_QUEUE_NS / 2) {
+    while (watches->due && peg__mono_ns() < until_ns) {
         struct watcher *watcher = watches->due;
 
         unschedule_watcher(watcher);
@@ -298,7 +298,7 @@ static void on_turn(struct net_fair_job *turn)
     }
     forget_packed(watches);
     if (watches->due)
-        net_loop_enqueue(watches->loop, &watches->turn);
+        net_loop_enqueue(watches->loop, &watches->job);
 }
 
 /* ---- watchers ---- */
@@ -540,7 +540,7 @@ peg_status gw_watches_new(struct calls_loop *calls, struct gw_changes *changes,
         return peg__fail_nomem(reterr);
     watches->calls = calls;
     watches->changes = changes;
-    watches->turn.fn = on_turn;
+    watches->job.fn = on_job;
     watches->due_end = &watches->due;
     watches->packed.max = PEG_LIMIT_GATEWAY_FRAME_BYTES;
     *ret_watches = watches;

@@ -23,7 +23,7 @@
 #include "wire/wire.h"
 #include "json/json.h"
 
-/* How often an event may be told: at once, and per second afterwards. Calls come from anybody;
+/* How often an event may be logged: at once, and per second afterwards. Any program may call;
  * what providers do needs a stream and a principal. */
 static const struct {
     unsigned burst;
@@ -57,11 +57,11 @@ struct gw_event_log {
     bool is_writing;
     uint64_t n_written; /* lines that were added, and that have been written or given up */
     uint64_t n_done;
-    uint64_t n_without_room; /* to be told */
+    uint64_t n_without_room; /* to be logged */
     struct {
-        double left; /* lines that may be told now */
+        double left; /* lines that may be logged now */
         int64_t at_ns;
-        uint64_t n_suppressed; /* to be told */
+        uint64_t n_suppressed; /* to be logged */
     } rates[GW_N_EVENTS];
 };
 

@@ -326,7 +326,7 @@ enum { GRPC_HPACK_SEEN = 16, GRPC_HPACK_CACHED = 4, GRPC_HPACK_CACHED_BYTES = 10
 /* Readied by grpc_hpack_encoder_init(). Owned. Without memory it remembers less. */
 struct grpc_hpack_encoder {
     struct grpc_hpack_table table;
-    uint32_t wanted;                /* size of the table, to be told with the next block */
+    uint32_t wanted;                /* size of the table, to be sent with the next block */
     uint32_t smallest;              /* that the peer has asked for meanwhile */
     uint32_t seen[GRPC_HPACK_SEEN]; /* hashes of fields that were sent once and not remembered */
     /* Blocks that are the same for ever (grpc_block.is_static), as they were sent last. */

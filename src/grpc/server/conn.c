@@ -7,7 +7,7 @@
  *
  * Connections share the loop by its fair queue. A short request, as most are, is read and answered
  * at once; a connection that sends more, or much that is no call, or whose timer is due, is queued,
- * and its job takes about NET_FAIR_QUEUE_NS.
+ * and its job takes about net_loop_fair_queue_ns().
  */
 
 #include "base/clock.h"
@@ -58,12 +58,17 @@ static void free_conn(struct grpc__conn *conn)
     grpc__server_loop_report_if_empty(server_loop);
 }
 
+static int64_t job_ns(const struct grpc__conn *conn)
+{
+    return net_loop_fair_queue_ns(conn->server_loop->loop);
+}
+
 /* Ends some calls, and with the last one the connection. */
 static void end_calls(struct grpc__conn *conn)
 {
-    const int64_t from_ns = peg__mono_ns();
+    const int64_t until_ns = peg__mono_ns() + job_ns(conn) / 2;
 
-    while (conn->calls && peg__mono_ns() - from_ns < NET_FAIR_QUEUE_NS / 2) {
+    while (conn->calls && peg__mono_ns() < until_ns) {
         for (unsigned i = 0; i < CALLS_AT_ONCE && conn->calls; i++)
             grpc__call_lost(conn->calls);
     }
@@ -145,7 +150,7 @@ static size_t pull_output(struct grpc__conn *conn, uint8_t *scratch)
         const int64_t at_ns = n > SEND_PIECE / 2 ? peg__mono_ns() : 0;
 
         len += n;
-        if (from_ns && at_ns && at_ns - from_ns > NET_FAIR_QUEUE_NS)
+        if (from_ns && at_ns && at_ns - from_ns > job_ns(conn))
             break;
         from_ns = from_ns ? from_ns : at_ns;
     }
@@ -314,6 +319,7 @@ static size_t scale_bytes(size_t len, int64_t took_ns, int64_t wanted_ns, size_t
 static int64_t feed_some(struct grpc__conn *conn, const uint8_t *bytes, size_t len)
 {
     const int64_t from_ns = peg__mono_ns();
+    const int64_t wanted_ns = job_ns(conn);
     int64_t at_ns = from_ns;
     size_t done = 0;
 
@@ -321,18 +327,18 @@ static int64_t feed_some(struct grpc__conn *conn, const uint8_t *bytes, size_t l
         const size_t n = len - done < conn->piece ? len - done : conn->piece;
         int64_t now;
 
-        if (at_ns - from_ns > NET_FAIR_QUEUE_NS / 2 &&
+        if (at_ns - from_ns > wanted_ns / 2 &&
             !net_stream_unread(conn->stream, bytes + done, len - done))
             break;
         feed_session(conn, bytes + done, n);
         done += n;
         now = peg__mono_ns();
-        if (n == conn->piece || now - at_ns > NET_FAIR_QUEUE_NS / 2)
-            conn->piece = scale_bytes(n, now - at_ns, NET_FAIR_QUEUE_NS / 2, MIN_PIECE, MAX_PIECE);
+        if (n == conn->piece || now - at_ns > wanted_ns / 2)
+            conn->piece = scale_bytes(n, now - at_ns, wanted_ns / 2, MIN_PIECE, MAX_PIECE);
         at_ns = now;
     }
     if (len >= conn->max_read || done < len)
-        conn->max_read = scale_bytes(done, at_ns - from_ns, NET_FAIR_QUEUE_NS, MIN_PIECE, MAX_READ);
+        conn->max_read = scale_bytes(done, at_ns - from_ns, wanted_ns, MIN_PIECE, MAX_READ);
     return at_ns - from_ns;
 }
 
@@ -347,7 +353,7 @@ static void feed_bytes(struct grpc__conn *conn, const uint8_t *bytes, size_t len
     if (was_alone)
         feed_session(conn, bytes, len);
     else
-        is_quick &= feed_some(conn, bytes, len) <= NET_FAIR_QUEUE_NS;
+        is_quick &= feed_some(conn, bytes, len) <= job_ns(conn);
     is_quick &= grpc__counted(&conn->server_loop->counts.n_started) > n_started;
     grpc__conn_count(conn);
     net_stream_set_fair_queue(conn->stream,

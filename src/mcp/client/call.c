@@ -146,7 +146,7 @@ static peg_status ask_all(struct calling *k, const peg_json *requests, peg_error
     size_t n = 0;
 
     if (!k->can_be_asked)
-        return fail_ask(reterr, "a person for input, and nobody can be asked here");
+        return fail_ask(reterr, "a person for input, and no one can be asked here");
     if (peg_json_len(requests) > MAX_ASKS)
         return fail_ask(reterr, "more than 16 questions at once");
     PEG_JSON_EACH_MEMBER (requests, key) {

@@ -276,7 +276,7 @@ static peg_status open_http(peg_mcp_client *client, peg_error *reterr)
     return PEG_OK;
 }
 
-/* Tells the server that the session is over, if it can be told. */
+/* Tells the server that the session is over, if it can be reached. */
 static void delete_session(peg_mcp_client *client)
 {
     struct mcp__request_http r;

@@ -82,7 +82,7 @@ struct peg_mcp_client {
     peg_cancel *cancel;
     pthread_t manager;
     bool has_manager;
-    pthread_mutex_t reporting; /* held while the host is told */
+    pthread_mutex_t reporting; /* held while the host is notified */
 
     /* the manager's */
     struct peg__map tools; /* names that it registered -> themselves */

@@ -57,6 +57,8 @@ static bool digest_request(const struct mcp__request *rq, const char *principal,
 enum { STATE_BYTES = 32 + 1 + 20 + 1 + 64 + 1 + MCP_TOKEN_BYTES };
 #define APART "apart"
 
+static const char PURPOSE[] = "requestState of MCP";
+
 /* `token` "": by the call's id. */
 static void put_state(struct peg__out *out, struct mcp_call *call, peg_str token)
 {
@@ -78,7 +80,7 @@ static void put_state(struct peg__out *out, struct mcp_call *call, peg_str token
     else
         len =
             snprintf(plain, sizeof(plain), "%s %" PRId64 " %s", call->id, call->expires_ms, digest);
-    if (!peg__seal(server->secret, peg__strn(plain, (size_t)len), sealed)) {
+    if (!peg__seal(server->secret, PURPOSE, peg__strn(plain, (size_t)len), sealed)) {
         out->buf->status = PEG_ENOMEM;
         return;
     }
@@ -96,7 +98,8 @@ static bool open_state(const struct mcp_server *server, peg_str state,
     size_t len = 0;
 
     if (peg__base64_bytes(state.len) > sizeof(sealed) || !peg__base64_decode(state, sealed, &len) ||
-        len < PEG_SEAL_EXTRA || !peg__unseal(server->secret, peg__strn(sealed, len), ret_plain))
+        len < PEG_SEAL_EXTRA ||
+        !peg__unseal(server->secret, PURPOSE, peg__strn(sealed, len), ret_plain))
         return false;
     ret_plain[len - PEG_SEAL_EXTRA] = '\0';
     return true;

@@ -37,7 +37,7 @@ enum mcp__waiter { MCP__NO_WAITER, MCP__CALL, MCP__LISTEN };
 
 /* A request of a client: on the stack of mcp_peer_receive(), or part of what works on it. */
 struct mcp__request {
-    struct mcp_peer *peer; /* NULL: nobody waits for an answer */
+    struct mcp_peer *peer; /* NULL: no peer waits for an answer */
     void *stream;
     peg_json_doc *doc; /* owned */
     const peg_json *id;
@@ -49,8 +49,8 @@ struct mcp__request {
     const peg_json *token;        /* of progress; NULL: not wanted */
     enum mcp_era era;
     int log_level;     /* the least; MCP_N_LEVELS: none wanted */
-    double progress;   /* the last one told */
-    bool has_progress; /* one was told */
+    double progress;   /* the last one sent */
+    bool has_progress; /* one was sent */
     bool wants_log;    /* the client asked for log messages itself */
     bool has_streamed; /* something went out before the answer */
     bool is_lost;      /* nothing can be sent before the answer any more */
@@ -186,7 +186,7 @@ void mcp__take_response(struct mcp_peer *peer, const peg_json *id, const peg_jso
 void mcp__expire_ask(struct mcp_call *call);
 /* Forgets what was asked: the call is ending or canceled. */
 void mcp__drop_ask(struct mcp_call *call);
-/* The call is over, and no one is told. */
+/* The call is over; notifies no one. */
 void mcp__drop_call(struct mcp_call *call);
 /* A retry that names its call: true, and the request was taken over or answered. False: it is none,
  * or it resumes what was asked apart. */
@@ -199,9 +199,9 @@ void mcp__put_asked(struct peg__out *out, const struct mcp_call *call);
 /* ---- call.c ---- */
 
 void mcp__begin_call(struct mcp__request *rq, enum mcp_call_kind kind, peg_str name);
-/* Nobody waits any more for the call: cancels it. */
+/* No peer waits for the call any more: cancels it. */
 void mcp__cancel_call(struct mcp_call *call, const char *reason);
-/* Its request was answered, or nobody waits for an answer. */
+/* Its request was answered, or no peer waits for an answer. */
 void mcp__detach_call(struct mcp_call *call);
 /* What the buffers of a result lost becomes an error. */
 void mcp__replace_broken(enum mcp_call_kind kind, struct mcp_result *result);

@@ -20,7 +20,7 @@ struct mcp__listen {
     const peg_json *uris; /* of resources; NULL: none */
 };
 
-/* By list; templates are told of as resources. */
+/* By list; templates are reported as resources. */
 static const struct {
     const char *member;
     unsigned offer;

@@ -12,7 +12,7 @@
  *   mcp_server  what all peers of a loop share: who we are, the source, calls that wait for input
  *   mcp_peer    one client: a stdio process, a legacy session, or one modern HTTP request
  *   mcp_call    one request that the source works on
- *   mcp_source  whoever offers tools, resources and prompts
+ *   mcp_source  the side that offers tools, resources and prompts
  *
  * Both eras are spoken, decided for each message: a request with modern `_meta` is served by
  * 2026-07-28 and without state; `initialize` makes the peer a legacy one.
@@ -94,7 +94,7 @@ struct mcp_source_ops {
      * source asks again for what is missing. */
     void (*answer)(struct mcp_source *source, struct mcp_call *call, const peg_json *answers,
                    const char *reason);
-    /* Nobody waits any more. The call still ends. */
+    /* No peer waits any more. The call still ends. */
     void (*cancel)(struct mcp_source *source, struct mcp_call *call, const char *reason);
 };
 

@@ -82,7 +82,7 @@ void mcp__workers_close(struct mcp__workers *workers);
 peg_status mcp__workers_submit(struct mcp__workers *workers, struct mcp__job *job);
 /* A handler waits for a person, or goes on: another one may take its place meanwhile. */
 void mcp__workers_block(struct mcp__workers *workers, bool is_blocked);
-/* Any thread. Takes the report over. False: nobody takes reports any more. */
+/* Any thread. Takes the report over. False: reports are not taken any more. */
 bool mcp__post(struct mcp__workers *workers, struct mcp__report *report);
 /* Any thread, any lock: wakes the loop to look at what has changed. */
 void mcp__post_change(struct mcp__workers *workers, enum mcp_list_kind kind);

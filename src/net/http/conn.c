@@ -467,7 +467,7 @@ static void on_bytes(void *user, const uint8_t *bytes, size_t len)
     }
     if (!serve(conn))
         return;
-    is_quick = len < MAX_READ && peg__mono_ns() - from_ns <= NET_FAIR_QUEUE_NS;
+    is_quick = len < MAX_READ && peg__mono_ns() - from_ns <= net_loop_fair_queue_ns(conn->loop);
     net_stream_set_fair_queue(conn->stream, is_quick ? NET_FAIR_QUEUE_ENDS : NET_FAIR_QUEUE_READS);
 }
 

@@ -11,7 +11,7 @@
 
 peg_status net_http_begin_events(struct net_http_request *request, peg_error *reterr)
 {
-    /* nginx, which many put before a server, holds a stream back unless it is told not to. */
+    /* nginx, which many put before a server, buffers a stream without this. */
     static const struct net_http_field fields[] = {
         {PEG_LIT("cache-control"), PEG_LIT("no-store")},
         {PEG_LIT("x-accel-buffering"), PEG_LIT("no")},

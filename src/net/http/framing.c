@@ -55,7 +55,7 @@ static bool is_text(char c)
     return (unsigned char)c >= 0x20 ? c != 0x7F : c == '\t';
 }
 
-/* A byte of a line that nobody reads; at its end `next`. */
+/* A byte of a line that is not used; at its end `next`. */
 static int take_extra(struct net_http_framing *framing, char c, enum net_http_framing_state next)
 {
     if (c == '\r') {

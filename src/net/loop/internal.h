@@ -71,6 +71,8 @@ struct net_fair_queue {
     struct net_timers jobs; /* by the time each was served */
     size_t n;
     int64_t served_ns; /* that a job which always waited would have been served */
+    int64_t send_ns;   /* what a short send takes, about */
+    unsigned n_sends;
     struct net_fair_job *running;
     bool runs_again; /* the running job is to be queued again */
 };

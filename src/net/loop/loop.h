@@ -130,8 +130,13 @@ void net_loop_disarm(struct net_loop *loop, struct net_timer *timer);
 void net_loop_later(struct net_loop *loop, struct net_later *later);
 void net_loop_not_later(struct net_loop *loop, struct net_later *later);
 
-/* The time of all jobs in one round, but for one that takes longer alone. */
-enum { NET_FAIR_QUEUE_NS = 12000 };
+/* The time of a job; jobs begin until half of it is over in a round. It is between these two: four
+ * times what a short send takes on this machine, or each job would be mostly system calls. */
+enum { NET_FAIR_QUEUE_LEAST_NS = 12000, NET_FAIR_QUEUE_MOST_NS = 64000 };
+int64_t net_loop_fair_queue_ns(const struct net_loop *loop);
+/* Before a short send: the time, if this one is to be measured, else 0. */
+int64_t net_loop_begin_send(struct net_loop *loop);
+void net_loop_note_send(struct net_loop *loop, int64_t took_ns);
 /* A job that is queued already stays where it is. */
 void net_loop_enqueue(struct net_loop *loop, struct net_fair_job *job);
 void net_loop_dequeue(struct net_loop *loop, struct net_fair_job *job);

@@ -179,14 +179,19 @@ static void note_bytes_sent(struct net_stream *stream, size_t n)
     stream->queue_sent = 0;
 }
 
+enum { SHORT_SEND = 4 << 10 }; /* copying costs less than the system call */
+
 /* How many bytes the socket took; less than 0: it broke. */
 static ssize_t send_bytes(struct net_stream *stream, const void *bytes, size_t len)
 {
+    const int64_t from_ns = len <= SHORT_SEND ? net_loop_begin_send(stream->loop) : 0;
     ssize_t n;
 
     do
         n = send(stream->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
+    if (from_ns && n > 0)
+        net_loop_note_send(stream->loop, peg__mono_ns() - from_ns);
     if (n >= 0 || errno == EAGAIN || errno == ENOBUFS)
         return n < 0 ? 0 : n;
     net_stream_break(stream, errno);

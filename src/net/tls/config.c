@@ -262,7 +262,7 @@ static peg_status load_trusted(SSL_CTX *ctx, const struct net_tls_config *config
     if (!pem || !trust_all(ctx, pem, config->is_client, &n) || n == 0)
         return fail_file(config->ca_file, "certificates", reterr);
     ERR_clear_error();
-    /* Whoever names an intermediate in the file trusts that one. */
+    /* An intermediate that the file names is trusted. */
     X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
     return PEG_OK;
 }

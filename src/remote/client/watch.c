@@ -25,7 +25,7 @@ struct watcher {
     pthread_t thread;
     struct grpc_backoff backoff;
     bool changes_only;
-    uint64_t began;       /* for the cache: when everything that there is began to be told */
+    uint64_t began;       /* for the cache: when the whole state began to come */
     const char *reported; /* the last code reported as LOST; NULL: it is not lost */
 };
 

@@ -400,7 +400,7 @@ static void close_attached(peg_provider *prov)
                  net_loop_now_ns(prov->loop) + PEG_LIMIT_REMOTE_QUIET_MS * PEG_NS_PER_MS);
 }
 
-/* A stream that was told of the drain gets no more calls, even if the pause is over: another one
+/* A stream that reported the drain gets no more calls, even if the pause is over: another one
  * takes its place, with the calls that run. */
 static void pause_attached(peg_provider *prov)
 {

@@ -7,7 +7,7 @@
  *
  *   provider.c  new, start, stop, wait, free; signals; the end
  *   options.c   checks and copies its options
- *   registration.c  what a gateway is told: the tools, and the token
+ *   registration.c  what a gateway gets: the tools, and the token
  *   attach.c    the stream: Hello with the tools, frames that come, breaks, another gateway
  *   table.c     calls without an Ack, and what is sent of them: deltas and results
  *

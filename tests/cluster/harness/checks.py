@@ -25,6 +25,7 @@ CLAIM_TRUST_S = 1.0
 # Of registers of a call without an identity, after its deadline (src/calls/value.c); how far clocks may differ.
 KEEP_UNKEYED_S = 15.0
 SKEW_S = 1.0
+STARVED_S = 0.1
 # After its deadline, or the last fault: for nodes to connect again and learn what became of the call.
 LATE_S = 15.0
 # A loop that is connected reads the epoch each second; one that connects again, with back-off, when it does.
@@ -114,7 +115,15 @@ def is_truly_unknown(history, ask, calls):
     if any(call.starts or any(letter == "k" and is_claim(value) for _, letter, _, value, _ in call.puts) or
            was_taken_over(call) for call in calls):
         return True
-    return bool(ask.call_id) and is_node_local(ask.call_id) and history.disturbed(ask.asked, ask.ended, 2)
+    if not ask.call_id or not is_node_local(ask.call_id):
+        return False
+    return bool(history.disturbed(ask.asked, ask.ended, 2)) or was_starved(ask)
+
+
+def was_starved(ask):
+    """This machine had no time for its node: its deadline was long over when that noticed. So it may have been
+    claimed, and its provider have received it too late to start it."""
+    return ask.ended - ask.asked > ask.timeout_s + STARVED_S
 
 
 def outlived_its_registers(ask):
@@ -134,6 +143,10 @@ def was_taken_over(call):
 def is_claim(value):
     owner = bytes.fromhex(value).split(b" ")[0] if value != "-" else b""
     return owner not in (b"revoked", b"ended", b"")
+
+
+def is_ended(value):
+    return value != "-" and bytes.fromhex(value).startswith(b"ended ")
 
 
 def is_node_local(call_id):
@@ -215,10 +228,22 @@ def is_lost(history, call, mine):
     return bool(times) and history.lost_between(min(times) - EPOCH_S, max(times))
 
 
+def is_of_an_unseen_call(history, letter, n, value, since, when):
+    """Its coordinator sent nothing, so it has just written an identity, which was lost before MONITOR showed it:
+    between a restart and a flush, for instance."""
+    return letter == "k" and n == 1 and is_ended(value) and history.lost_between(since, when)
+
+
 def lines_of(history, call, mine):
     """Registers first, then providers, then callers: who saw them saw them in another order."""
     yield f"call {call.id} {int(bool(call.tool and TOOLS[call.tool][0]))} {int(is_lost(history, call, mine))}\n"
-    for _, letter, n, value, _ in call.puts:
+    identity = None
+    for when, letter, n, value, _ in call.puts:
+        if letter == "c":
+            identity = (when, value)
+        elif identity and is_of_an_unseen_call(history, letter, n, value, identity[0], when):
+            identity = (when, identity[1])
+            yield f"put c 0 {identity[1]}\n"
         yield f"put {letter} {n} {value}\n"
     for _, attempt, provider, _, _, _ in call.starts:
         yield f"start {attempt} {provider}\n"

@@ -142,11 +142,18 @@ class Gateway:
                   os.path.join(self.folder, "data"), *THREADS, *self.arguments),
             stdout=log, stderr=log, env=environment)
         log.close()
-        await_true(lambda: self.process.poll() is not None or is_listening(self.port),
+        await_true(lambda: self.process.poll() is not None or all(map(is_listening, self.ports())),
                    "the gateway listens", START_S)
         if self.process.poll() is not None:
             raise AssertionError("the gateway did not start: " + self.said()[-500:])
         return self
+
+    def ports(self):
+        """--admin-addr is the last at which it listens."""
+        named = [address for option, address in zip(self.arguments, self.arguments[1:])
+                 if option == "--admin-addr"]
+        return [self.port] + [int(address.rpartition(":")[2]) for address in named
+                              if not address.endswith(":0")]
 
     def __enter__(self):
         return self.start()

@@ -149,11 +149,26 @@ static struct p_job *p_free_job(struct p_provider *provider)
     return NULL;
 }
 
+/* It has it: as peg_provider_serve() does, it sends its result again. Others would start it again,
+ * so that counts as a start. */
+static void p_take_duplicate(const struct p_job *job)
+{
+    if (!job->is_queued)
+        h_started(&job->id, job->attempt, job->provider->name);
+    if (job->is_answered)
+        p_send_result(job);
+}
+
 static void p_start(struct p_stream *stream, const struct p_frame *call)
 {
     struct p_provider *provider = stream->owner;
+    const struct p_job *duplicate = p_find_job(provider, &call->id, call->attempt);
     struct p_job *job = p_free_job(provider);
 
+    if (duplicate) {
+        p_take_duplicate(duplicate);
+        return;
+    }
     if (!job || provider->is_draining || call->attempt < provider->gives_back_before ||
         w_happens(provider->percent_nak)) {
         p_nak(stream, &call->id, call->attempt);

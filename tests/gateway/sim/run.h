@@ -38,7 +38,7 @@ static void r_describe_loop(const struct calls_loop *calls)
 {
     for (const struct calls_call *call = calls->first_call; call; call = call->next)
         h_log("%s: left %s, attempt %u, ending %d, rechecking %d, %s%s%s%s", h_id(&call->entry.id),
-              calls_state_name(call->machine.state), call->machine.attempt, call->machine.ending,
+              calls_state_names[call->machine.state], call->machine.attempt, call->machine.ending,
               call->machine.recheck, call->wait.pending ? "wait " : "",
               call->sent.pending ? "sent " : "", call->again.is_armed ? "again " : "",
               call->deadline.is_armed ? "deadline " : "");
