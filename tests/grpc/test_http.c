@@ -5,6 +5,8 @@
 
 #include "t.h"
 
+#include <stdatomic.h>
+
 #include "base/limits.h"
 #include "base/mem.h"
 #include "grpc/http2/session.h"
@@ -25,7 +27,7 @@ static struct world {
     size_t n_answered;
     size_t n_lost;
     size_t n_body;
-    size_t n_sent;
+    atomic_size_t n_sent; /* read while the loop sends more */
     struct grpc_server_counts within;
     sem_t asked;
     sem_t ended;
