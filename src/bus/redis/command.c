@@ -293,21 +293,36 @@ void redis_command_give_with_epoch(struct redis_command *command)
 
 /* ---- arguments ----------------------------------------------------------------------------- */
 
-void redis_put_key2(struct redis_bus *bus, struct peg__buf *out, const char *rest, peg_str more)
+static void put_name(struct peg__buf *out, const char *prefix, const char *rest, peg_str more)
 {
-    const peg_str prefix = peg__str(bus->hub->prefix);
+    const peg_str begin = peg__str(prefix);
     const peg_str text = peg__str(rest);
 
-    resp_begin(out, prefix.len + text.len + more.len);
-    peg__buf_str(out, prefix);
+    resp_begin(out, begin.len + text.len + more.len);
+    peg__buf_str(out, begin);
     peg__buf_str(out, text);
     peg__buf_str(out, more);
     resp_end(out);
 }
 
+void redis_put_key2(struct redis_bus *bus, struct peg__buf *out, const char *rest, peg_str more)
+{
+    put_name(out, bus->hub->prefix, rest, more);
+}
+
 void redis_put_key(struct redis_bus *bus, struct peg__buf *out, const char *rest)
 {
     redis_put_key2(bus, out, rest, peg__str(""));
+}
+
+void redis_put_channel2(struct redis_bus *bus, struct peg__buf *out, const char *rest, peg_str more)
+{
+    put_name(out, bus->hub->channels, rest, more);
+}
+
+void redis_put_channel(struct redis_bus *bus, struct peg__buf *out, const char *rest)
+{
+    redis_put_channel2(bus, out, rest, peg__str(""));
 }
 
 enum { REGISTER_TEXT = 96 };

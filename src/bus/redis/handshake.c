@@ -438,10 +438,10 @@ static void put_subscriptions(struct redis_bus *bus)
         return;
     resp_put_command(out, 3 + BUS_N_MAPS);
     resp_puts(out, "SUBSCRIBE");
-    redis_put_key2(bus, out, "loop:", peg__str(bus->self_text));
-    redis_put_key(bus, out, "lost");
+    redis_put_channel2(bus, out, "loop:", peg__str(bus->self_text));
+    redis_put_channel(bus, out, "lost");
     for (unsigned i = 0; i < BUS_N_MAPS; i++)
-        redis_put_key(bus, out, redis_map_channels[i]);
+        redis_put_channel(bus, out, redis_map_channels[i]);
     redis_hub_put_secret(bus->hub, out);
     ask_in_handshake(command, mark);
 }

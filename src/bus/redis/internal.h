@@ -20,7 +20,7 @@
 #include "bus/redis/streams.h"
 
 enum {
-    REDIS_PREFIX_TEXT = 272, /* "peg:" name ":" */
+    REDIS_PREFIX_TEXT = 288, /* "peg:" name ":", and of channels "@" database ":" */
     REDIS_KEY_TEXT = REDIS_PREFIX_TEXT + 96,
     REDIS_SHA_TEXT = 41,
     REDIS_EPOCH_TEXT = 64, /* 16 hexadecimal digits, ':', a run_id */
@@ -47,6 +47,7 @@ struct bus_redis_hub {
     struct redis_url url;
     struct net_tls_config *tls;
     char prefix[REDIS_PREFIX_TEXT];
+    char channels[REDIS_PREFIX_TEXT]; /* their prefix: databases of a Redis share all channels */
     char client_name[32];
     uint64_t node;
     int64_t check_ms;
@@ -223,6 +224,10 @@ uint64_t redis_epoch_number(peg_str text);
 /* "peg:<name>:" and this, as an argument. */
 void redis_put_key(struct redis_bus *bus, struct peg__buf *out, const char *rest);
 void redis_put_key2(struct redis_bus *bus, struct peg__buf *out, const char *rest, peg_str more);
+/* The name of a channel: of the database, too. */
+void redis_put_channel(struct redis_bus *bus, struct peg__buf *out, const char *rest);
+void redis_put_channel2(struct redis_bus *bus, struct peg__buf *out, const char *rest,
+                        peg_str more);
 /* EVALSHA or EVAL, the script and the number of its keys; `n_args` behind the keys. */
 void redis_put_script(struct redis_bus *bus, enum redis_script script, size_t n_keys,
                       size_t n_args);

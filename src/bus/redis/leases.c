@@ -367,7 +367,7 @@ static void put_release(struct redis_bus *bus, peg_str name, bool reports_loss)
     redis_put_key2(bus, out, "lease:", name);
     resp_puts(out, bus->self_text);
     if (reports_loss)
-        redis_put_key(bus, out, "lost");
+        redis_put_channel(bus, out, "lost");
     else
         resp_puts(out, "");
     resp_puts(out, peg__str_is(name, bus->self_text) ? "o" : "-");
@@ -451,7 +451,7 @@ void redis_put_reap(struct redis_bus *bus)
     redis_put_script(bus, REDIS_REAP, 1, 2);
     redis_put_key(bus, &bus->queue.out, "loops");
     redis_put_key(bus, &bus->queue.out, "lease:");
-    redis_put_key(bus, &bus->queue.out, "lost");
+    redis_put_channel(bus, &bus->queue.out, "lost");
     redis_command_ask(command, mark);
 }
 

@@ -482,7 +482,7 @@ static void put_set(struct redis_bus *bus, enum bus_map map, const struct bus_ma
         resp_put_number(out, (int64_t)write->expected);
     resp_puts(out, write->value ? "s" : "d");
     resp_put(out, peg__blob_str(write->value));
-    redis_put_key(bus, out, redis_map_channels[map]);
+    redis_put_channel(bus, out, redis_map_channels[map]);
     resp_put_number(out, PEG_LIMIT_REDIS_INLINE_BYTES);
     resp_put_number(out, PEG_LIMIT_BUS_MAP_KEYS);
 }

@@ -144,7 +144,7 @@ static void on_drained(void *user)
 static void on_published(struct redis_bus *bus, peg_str channel, peg_str bytes)
 {
     static const peg_str loop = PEG_LIT("loop:");
-    const peg_str prefix = peg__str(bus->hub->prefix);
+    const peg_str prefix = peg__str(bus->hub->channels);
     peg_str rest;
 
     if (!peg__str_starts(channel, prefix))
@@ -410,6 +410,15 @@ static void init_hub(struct bus_redis_hub *hub, const struct bus_redis_options *
     pthread_mutex_init(&hub->lock, NULL);
 }
 
+/* Channels are those of the server: each but the first database has its own. */
+static void name_channels(struct bus_redis_hub *hub)
+{
+    int len = snprintf(hub->channels, sizeof(hub->channels), "%s", hub->prefix);
+
+    if (hub->url.db)
+        snprintf(hub->channels + len, sizeof(hub->channels) - (size_t)len, "@%u:", hub->url.db);
+}
+
 peg_status bus_redis_hub_new(const struct bus_redis_options *options,
                              struct bus_redis_hub **ret_hub, peg_error *reterr)
 {
@@ -423,6 +432,7 @@ peg_status bus_redis_hub_new(const struct bus_redis_options *options,
         return peg__fail_nomem(reterr);
     init_hub(hub, options);
     status = redis_url_parse(options->url, options->password, &hub->url, reterr);
+    name_channels(hub);
     if (!status)
         status = make_secret(hub, options->secret, reterr);
     if (!status)

@@ -427,7 +427,7 @@ static void put_message(struct redis_bus *bus, struct bus_address to, const char
     bus_address_print(to, address);
     resp_put_command(&bus->queue.out, 3);
     resp_puts(&bus->queue.out, "PUBLISH");
-    redis_put_key2(bus, &bus->queue.out, "loop:", peg__str(address));
+    redis_put_channel2(bus, &bus->queue.out, "loop:", peg__str(address));
     resp_begin(&bus->queue.out, head_len + rest.len);
     peg__buf_add(&bus->queue.out, head, head_len);
     peg__buf_str(&bus->queue.out, rest);

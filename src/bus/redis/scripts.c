@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Time is the server's own throughout, so no clock of a node decides what has ended. */
+/*
+ * Time is the server's own throughout, so no clock of a node decides what has ended. Leases and the
+ * epoch are written also when the server's memory is full: without them each node would be fenced,
+ * and calls that run would be given up.
+ */
 
 #include "bus/redis/internal.h"
 
 /* clang-format off */
 const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 [REDIS_LEASE] =
+"#!lua flags=allow-oom\n"
 "local me, t, r = ARGV[1], redis.call('TIME'), {}\n"
 "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 "for i = 2, #KEYS do\n"
@@ -24,6 +29,7 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 "return r\n",
 
 [REDIS_RELEASE] =
+"#!lua flags=allow-oom\n"
 "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('UNLINK', KEYS[2]) end\n"
 "if ARGV[3] == 'o' and redis.call('ZREM', KEYS[1], ARGV[1]) == 1 and ARGV[2] ~= '' then\n"
 "  redis.call('PUBLISH', ARGV[2], ARGV[1])\n"
@@ -31,6 +37,7 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 "return 1\n",
 
 [REDIS_REAP] =
+"#!lua flags=allow-oom\n"
 "local t = redis.call('TIME')\n"
 "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"
 "local due = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', 0, 64)\n"
@@ -77,7 +84,8 @@ const char *const redis_scripts[REDIS_N_SCRIPTS] = {
 "return {1, ARGV[3] == 's' and now or 0, last, now}\n",
 
 [REDIS_EPOCH] =
-("if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end\n"
+("#!lua flags=allow-oom\n"
+"if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2]) end\n"
 "return redis.call('GET', KEYS[1])\n"),
 };
 /* clang-format on */
