@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "gateway", "stock")]
@@ -84,7 +85,13 @@ class Caller(Process):
 
     def ask(self, verb, *arguments, **options):
         """{"value"} or {"error"}."""
+        self.begin(verb, *arguments, **options)
+        return self.answer()
+
+    def begin(self, verb, *arguments, **options):
         self.write(json.dumps([verb, arguments, options]) + "\n")
+
+    def answer(self):
         line = self.line()
         check(line is not None, "the client ended:", self)
         return json.loads(line)
@@ -352,6 +359,56 @@ def a_provider_goes_to_the_next_of_several_addresses_in(language):
                 same(client.ask("call", "tools", "say", {"words": []})["value"], 0)
                 same(client.ask("stream", "tools", "say", {"words": []})["value"][-1]["value"], 0)
         same(provider.stop(), 0)
+
+
+def begun(provider):
+    """How often it has begun to wait for a file, when it has ended."""
+    provider.stop()
+    while provider.line() is not None:
+        pass
+    return provider.said.count("begun\n")
+
+
+@for_each(*KINDS)
+def a_call_with_an_identity_goes_on_at_the_next_node_for(kind):
+    if not shutil.which("redis-server"):
+        raise Skip("there is no redis-server: tools/setup --test installs it")
+    path = os.path.join(once(folder), "go-on-" + kind)
+    with tempfile.TemporaryDirectory() as place:
+        redis = ["--redis", f"unix://{place}/s", "--lease", "2s"]
+        with Process(["redis-server", "--port", "0", "--unixsocket", place + "/s", "--save", ""]) as server:
+            server.line_with("ready to accept connections")
+            with Gateway(*redis) as one, Gateway(*redis) as other, Provider("python", other.address) as provider, \
+                    Caller(kind, f"{one.address},{other.address}") as client:
+                await_toolset(one, "tools", provider)
+                client.begin("call", "tools", "wait_for_a_file", {"path": path}, idempotency_key="k")
+                provider.line_with("begun")
+                one.stop(signal.SIGKILL)
+                with open(path, "w", encoding="ascii"):
+                    same(client.answer(), {"value": "found"})
+                same(begun(provider), 1)
+
+
+@for_each(*KINDS)
+def a_call_that_a_gateway_has_forgotten_is_not_started_again_for(kind):
+    call = ("call", "tools", "wait_for_a_file", {"path": os.path.join(once(folder), "never")})
+    with Gateway() as gateway, Provider("python", gateway.address) as provider, Caller(kind, gateway.address) as client:
+        client.begin(*call, idempotency_key="k")
+        provider.line_with("begun")
+        gateway.stop(signal.SIGKILL)
+        same(client.answer()["error"]["class"], "OutcomeUnknown")
+        with Gateway(address=gateway.address) as after:
+            provider.is_offered()
+            await_toolset(after, "tools", provider)
+            for _ in range(600):  # it connects again when its pause is over
+                error = client.ask(*call, idempotency_key="k")["error"]
+                if error["class"] != "ServiceUnavailable":
+                    break
+                same(error["started"], None)  # the first request may have started it
+                time.sleep(0.1)
+            same(error["class"], "OutcomeUnknown")
+            provider.process.kill()
+            same(begun(provider), 1)
 
 
 @scenario

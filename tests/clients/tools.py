@@ -56,6 +56,7 @@ def hang_on_a_thread(call: Call) -> None:
 async def wait_for_a_file(path: str, call: Call) -> str:
     """Says that it has begun, and waits until there is a file."""
     call.say("begun\n")
+    print("begun", flush=True)
     while not os.path.exists(path):
         await asyncio.sleep(0.02)
     return "found"

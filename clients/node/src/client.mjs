@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { Attempts } from "./attempts.mjs";
 import { Definitions } from "./definitions.mjs";
-import { fromStatus, ServiceUnavailable, ToolError } from "./errors.mjs";
+import { ToolError } from "./errors.mjs";
 import { Link } from "./link.mjs";
 
 const TIMEOUT_MS = 30000;
@@ -42,19 +43,24 @@ export class Client {
   async* stream(toolset, tool, args, options = {}) {
     const { timeoutMs = TIMEOUT_MS, signal } = options;
     const request = callRequest(toolset, tool, args, { ...options, timeoutMs });
-    for (const [i, client] of this.#clients.entries()) {
-      const stream = client.CallToolStream(request, this.#link.metadata(), deadline(deadlineOf(timeoutMs)));
+    const attempts = new Attempts(this.#link, "CallToolStream", request, deadlineOf(timeoutMs));
+    let hasStarted = false;
+    for (const client of attempts.each(this.#clients)) {
+      const stream = client.CallToolStream(request, attempts.metadata(), attempts.deadline());
       const release = cancelWith(signal, stream);
+      stream.on("metadata", (metadata) => attempts.note(metadata));
       try {
         for await (const event of stream) {
           const made = eventOf(event);
-          if (made) yield made;
+          if (!made || (made.type === "started" && hasStarted)) continue; // the stream was begun again
+          hasStarted ||= made.type === "started";
+          yield made;
         }
+        attempts.done();
         return;
       } catch (error) {
         if (error instanceof ToolError) throw error;
-        const failed = fromStatus(error);
-        if (i === this.#clients.length - 1 || !mayGoElsewhere(failed)) throw failed;
+        attempts.failed(error);
       } finally {
         release();
         stream.cancel();
@@ -111,25 +117,28 @@ export class Client {
   }
 
   async #ask(verb, request, { timeoutMs = TIMEOUT_MS, signal } = {}) {
-    for (const [i, client] of this.#clients.entries()) {
+    const attempts = new Attempts(this.#link, verb, request, timeoutMs);
+    for (const client of attempts.each(this.#clients)) {
       try {
-        return await unary(client, verb, request, this.#link.metadata(), timeoutMs, signal);
+        const response = await unary(client, verb, request, attempts, signal);
+        attempts.done();
+        return response;
       } catch (error) {
-        const failed = fromStatus(error);
-        if (i === this.#clients.length - 1 || !mayGoElsewhere(failed)) throw failed;
+        attempts.failed(error);
       }
     }
   }
 }
 
-function unary(client, verb, request, metadata, timeoutMs, signal) {
+function unary(client, verb, request, attempts, signal) {
   return new Promise((resolve, reject) => {
     let release = () => {};
-    const call = client[verb](request, metadata, deadline(timeoutMs), (error, response) => {
+    const call = client[verb](request, attempts.metadata(), attempts.deadline(), (error, response) => {
       release();
       if (error) reject(error);
       else resolve(response);
     });
+    call.on("metadata", (metadata) => attempts.note(metadata));
     release = cancelWith(signal, call);
   });
 }
@@ -142,7 +151,6 @@ function cancelWith(signal, call) {
   return () => signal?.removeEventListener("abort", cancel);
 }
 
-const deadline = (ms) => (ms ? { deadline: Date.now() + ms } : {});
 /** Of the RPC. 0: the tool's own time counts, which the gateway knows. */
 const deadlineOf = (timeoutMs) => (timeoutMs ? timeoutMs + GRACE_MS : 0);
 
@@ -171,9 +179,4 @@ function eventOf({ event, started, output, result }) {
 
 function toolsetOf({ name, description, version, tags, toolCount, health }) {
   return { name, description, version, tags, toolCount, isHealthy: health?.state === "STATE_HEALTHY" };
-}
-
-/** To another node: this one has not started anything. */
-function mayGoElsewhere(error) {
-  return error instanceof ServiceUnavailable && error.started === false;
 }

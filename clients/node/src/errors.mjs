@@ -63,6 +63,11 @@ export function fromStatus(status) {
     retryAfterMs: Number(trailer("pegboard-retry-after-ms") ?? 0) });
 }
 
+/** The connection broke, so that nothing is known of the call. */
+export function isLost(status) {
+  return status.code === UNAVAILABLE && fromStatus(status) instanceof OutcomeUnknown;
+}
+
 function nameOf(details) {
   if (!details) return "";
   const [detail] = protos.google.rpc.Status.deserialize(details).details;

@@ -32,6 +32,8 @@ export class Link {
     this.token = token || env.PEGBOARD_TOKEN;
     this.credentials = credentials(tlsCa || env.PEGBOARD_TLS_CA, tlsCert || env.PEGBOARD_TLS_CERT,
       tlsKey || env.PEGBOARD_TLS_KEY);
+    this.epoch = ""; // of what the registry remembers of calls, as last reported; "": not known
+    this.asked = new Map(); // the epochs of calls whose end is not known, by their identity
   }
 
   open(address) {

@@ -7,7 +7,7 @@ from typing import Any, Iterator, Mapping, Sequence
 
 import grpc
 
-from . import _requests as requests, errors
+from . import _requests as requests
 from ._definitions import Definitions
 from ._link import Addresses, Link, make_link
 from ._protos import method, v1
@@ -43,7 +43,7 @@ class Client:
     def call(self, toolset: str, tool: str, arguments: Arguments = None, *, timeout: float | None = TIMEOUT_S,
              idempotency_key: str | None = None, metadata: Mapping[str, str] | None = None) -> Any:
         """The result of a tool. `timeout` None: the tool's own. With an `idempotency_key` asking again is attaching to
-        what was started. ToolError: the tool ran and failed."""
+        what was started; when a connection breaks the client does so itself. ToolError: the tool ran and failed."""
         request = requests.call_request(toolset, tool, arguments, timeout, idempotency_key, metadata)
         return requests.value_of(self._ask("CallTool", request, requests.deadline_of(timeout)))
 
@@ -52,16 +52,19 @@ class Client:
                metadata: Mapping[str, str] | None = None) -> Iterator[Started | Output | Result]:
         """The same, with what the tool says meanwhile. The call is canceled when the iterator is closed."""
         request = requests.call_request(toolset, tool, arguments, timeout, idempotency_key, metadata)
-        deadline = requests.deadline_of(timeout)
-        for n, channel in enumerate(self._channels, 1):
-            responses = method(channel, "CallToolStream")(request, timeout=deadline, metadata=self._link.metadata)
+        attempts = requests.Attempts(self._link, "CallToolStream", request, requests.deadline_of(timeout))
+        for channel in attempts.each(self._channels):
+            responses = method(channel, "CallToolStream")(request, timeout=attempts.time_left(),
+                                                          metadata=attempts.metadata())
             try:
-                yield from filter(None, map(requests.event_of, responses))
+                attempts.note(responses.initial_metadata())
+                for event in map(requests.event_of, responses):
+                    if event and attempts.is_new(event):
+                        yield event
+                attempts.done()
                 return
             except grpc.RpcError as error:
-                failed = errors.from_rpc(error)
-                if n == len(self._channels) or not requests.may_go_elsewhere(failed):
-                    raise failed from None
+                attempts.failed(error)
             finally:
                 responses.cancel()
 
@@ -114,11 +117,15 @@ class Client:
         return self.call(toolset, tool, arguments, timeout=timeout, idempotency_key=idempotency_key)
 
     def _ask(self, verb: str, request: Any, timeout: float | None = TIMEOUT_S) -> Any:
-        for n, channel in enumerate(self._channels, 1):
+        attempts = requests.Attempts(self._link, verb, request, timeout)
+        for channel in attempts.each(self._channels):
             try:
-                return method(channel, verb)(request, timeout=timeout, metadata=self._link.metadata)
+                response, call = method(channel, verb).with_call(request, timeout=attempts.time_left(),
+                                                                 metadata=attempts.metadata())
             except grpc.RpcError as error:
-                failed = errors.from_rpc(error)
-                if n == len(self._channels) or not requests.may_go_elsewhere(failed):
-                    raise failed from None
+                attempts.failed(error)
+            else:
+                attempts.note(call.initial_metadata())
+                attempts.done()
+                return response
         raise AssertionError("there is an address")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Sequence, Union
 
 import grpc
@@ -17,11 +17,13 @@ OPTIONS = [("grpc.keepalive_time_ms", 20000), ("grpc.keepalive_timeout_ms", 1000
 DEFAULT = "127.0.0.1:9090"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Link:
     addresses: list[str]
     metadata: list[tuple[str, str]]
     credentials: Any = None  # None: without TLS
+    epoch: str = ""  # of what the registry remembers of calls, as last reported; "": not known
+    asked: dict[tuple[str, ...], str] = field(default_factory=dict)  # identities of calls whose end is not known
 
     def channel(self, address: str, module: Any = grpc) -> Any:
         """`module` is grpc or grpc.aio."""

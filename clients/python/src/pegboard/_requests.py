@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import time
 from dataclasses import dataclass
-from typing import Any, Mapping, NamedTuple, Union
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence, Union
 
+import grpc
+
+from . import errors
+from ._link import Link
 from ._protos import v1
 from ._schema import ServerData, to_json
-from .errors import ServiceUnavailable, PegboardError, ToolError
+from .errors import PegboardError, ServiceUnavailable, ToolError
 
 TIMEOUT_S = 30.0
 GRACE_S = 10.0  # beyond the timeout of a call: the gateway tells how it ended
+MAX_ASKED = 1000  # calls of which an epoch is kept
+STARTING = ("CallTool", "CallToolStream", "StartTool")
 Arguments = Union[Mapping[str, Any], str, bytes, None]
 
 
@@ -110,6 +118,81 @@ def toolset_of(info: Any) -> Toolset:
                    info.tool_count)
 
 
-def may_go_elsewhere(error: PegboardError) -> bool:
-    """To another node: this one has not started anything."""
-    return isinstance(error, ServiceUnavailable) and error.started is False
+class Attempts:
+    """The nodes that a request is sent to, one after the other. The next one is asked if the last has not started
+    anything; if the connection broke, so that nothing is known, only for what may be asked again: calls that have an
+    identity, and what starts none. A call that is asked for again, here or by the program, names the epoch under which
+    it was first sent: a registry that has forgotten it answers outcome_unknown, and does not start it again."""
+
+    def __init__(self, link: Link, verb: str, request: Any, timeout: float | None) -> None:
+        self._link = link
+        self._until = time.monotonic() + timeout if timeout else None
+        self._identity = identity_of(request) if verb in STARTING else None
+        self._may_be_repeated = verb not in STARTING or self._identity is not None
+        self._asked = link.asked.get(self._identity) if self._identity else None  # the epoch to be named
+        self._epoch = link.epoch or "unknown"
+        self._lost: PegboardError | None = None  # the first connection that broke
+        self._n_nodes = 0
+        self._left = 0
+        self._has_started = False
+
+    def each(self, channels: Sequence[Any]) -> Iterator[Any]:
+        self._n_nodes = self._left = len(channels)
+        for channel in itertools.cycle(channels):
+            self._left -= 1
+            yield channel
+
+    def metadata(self) -> list[tuple[str, str]]:
+        return self._link.metadata + ([("pegboard-asked-epoch", self._asked)] if self._asked else [])
+
+    def time_left(self) -> float | None:
+        return max(self._until - time.monotonic(), 0) if self._until else None
+
+    def note(self, headers: Any) -> None:
+        for key, value in headers or ():
+            if key == "pegboard-epoch":
+                self._link.epoch = value
+
+    def is_new(self, event: Started | Output | Result) -> bool:
+        """False: the stream was begun again."""
+        was_started = self._has_started
+        self._has_started |= isinstance(event, Started)
+        return not (was_started and isinstance(event, Started))
+
+    def done(self) -> None:
+        if self._identity:
+            self._link.asked.pop(self._identity, None)
+
+    def failed(self, error: grpc.RpcError) -> None:
+        """Raises what the request ends with, unless another node is to be asked."""
+        self.note(error.initial_metadata())
+        self.note(error.trailing_metadata())
+        failure = errors.from_rpc(error)
+        is_refused = failure.started is False
+        if not is_refused:
+            self._keep_epoch()
+        elif self._asked:
+            failure.started = None  # not now; but perhaps when it was asked for first
+        if errors.is_lost(error) and self._may_be_repeated:
+            if not self._lost:
+                self._lost, self._left = failure, self._n_nodes
+        elif not is_refused or not (self._lost or isinstance(failure, ServiceUnavailable)):
+            raise failure from None
+        if self._left == 0 or self.time_left() == 0:
+            raise self._lost or failure from None
+
+    def _keep_epoch(self) -> None:
+        if not self._identity:
+            return
+        self._asked = self._asked or self._epoch
+        self._link.asked[self._identity] = self._asked
+        while len(self._link.asked) > MAX_ASKED:
+            self._link.asked.pop(next(iter(self._link.asked)), None)
+
+
+def identity_of(request: Any) -> tuple[str, ...] | None:
+    if request.idempotency_key:
+        return (request.toolset, request.idempotency_key)
+    if request.meta.run_id and request.meta.tool_call_id:
+        return (request.toolset, request.meta.run_id, request.meta.tool_call_id)
+    return None

@@ -11,7 +11,7 @@ from typing import Any, AsyncIterator, Mapping, Sequence
 import grpc
 import grpc.aio
 
-from . import _requests as requests, errors
+from . import _requests as requests
 from ._definitions import Definitions
 from ._link import Addresses, Link, make_link
 from ._protos import method, v1
@@ -56,19 +56,20 @@ class Client:
                      timeout: float | None = TIMEOUT_S, idempotency_key: str | None = None,
                      metadata: Mapping[str, str] | None = None) -> AsyncIterator[Started | Output | Result]:
         request = requests.call_request(toolset, tool, arguments, timeout, idempotency_key, metadata)
-        deadline = requests.deadline_of(timeout)
-        for n, channel in enumerate(self._channels, 1):
-            responses = method(channel, "CallToolStream")(request, timeout=deadline, metadata=self._link.metadata)
+        attempts = requests.Attempts(self._link, "CallToolStream", request, requests.deadline_of(timeout))
+        for channel in attempts.each(self._channels):
+            responses = method(channel, "CallToolStream")(request, timeout=attempts.time_left(),
+                                                          metadata=attempts.metadata())
             try:
+                attempts.note(await responses.initial_metadata())
                 async for response in responses:
                     event = requests.event_of(response)
-                    if event:
+                    if event and attempts.is_new(event):
                         yield event
+                attempts.done()
                 return
             except grpc.RpcError as error:
-                failed = errors.from_rpc(error)
-                if n == len(self._channels) or not requests.may_go_elsewhere(failed):
-                    raise failed from None
+                attempts.failed(error)
             finally:
                 responses.cancel()
 
@@ -114,13 +115,17 @@ class Client:
         return await self.call(toolset, tool, arguments, timeout=timeout, idempotency_key=idempotency_key)
 
     async def _ask(self, verb: str, request: Any, timeout: float | None = TIMEOUT_S) -> Any:
-        for n, channel in enumerate(self._channels, 1):
+        attempts = requests.Attempts(self._link, verb, request, timeout)
+        for channel in attempts.each(self._channels):
+            call = method(channel, verb)(request, timeout=attempts.time_left(), metadata=attempts.metadata())
             try:
-                return await method(channel, verb)(request, timeout=timeout, metadata=self._link.metadata)
+                response = await call
             except grpc.RpcError as error:
-                failed = errors.from_rpc(error)
-                if n == len(self._channels) or not requests.may_go_elsewhere(failed):
-                    raise failed from None
+                attempts.failed(error)
+            else:
+                attempts.note(await call.initial_metadata())
+                attempts.done()
+                return response
         raise AssertionError("there is an address")
 
 

@@ -119,6 +119,11 @@ def from_rpc(error: grpc.RpcError) -> PegboardError:
                 int(trailers.get("pegboard-retry-after-ms", 0)))
 
 
+def is_lost(error: grpc.RpcError) -> bool:
+    """The connection broke, so that nothing is known of the call."""
+    return error.code() == grpc.StatusCode.UNAVAILABLE and type(from_rpc(error)) is OutcomeUnknown
+
+
 def _name_of(details: bytes) -> str:
     for detail in _protos.message("google.rpc.Status").FromString(details).details:
         return str(_protos.message("goapb.ErrorResponse").FromString(detail.value).name)

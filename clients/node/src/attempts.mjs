@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import { fromStatus, isLost, ServiceUnavailable } from "./errors.mjs";
+
+const STARTING = ["CallTool", "CallToolStream", "StartTool"];
+const MAX_ASKED = 1000; // calls of which an epoch is kept
+
+/**
+ * The nodes that a request is sent to, one after the other. The next one is asked if the last has not started anything;
+ * if the connection broke, so that nothing is known, only for what may be asked again: calls that have an identity, and
+ * what starts none. A call that is asked for again, here or by the program, names the epoch under which it was first
+ * sent: a registry that has forgotten it answers outcome_unknown, and does not start it again.
+ */
+export class Attempts {
+  #link;
+  #until;
+  #identity; // of a call; null if it has none
+  #mayBeRepeated;
+  #asked; // the epoch to be named
+  #epoch;
+  #lost = null; // the first connection that broke
+  #nodes = 0;
+  #left = 0;
+
+  constructor(link, verb, request, timeoutMs) {
+    const starts = STARTING.includes(verb);
+    this.#link = link;
+    this.#until = timeoutMs ? Date.now() + timeoutMs : 0;
+    this.#identity = starts && request.idempotencyKey ? JSON.stringify([request.toolset, request.idempotencyKey]) : null;
+    this.#mayBeRepeated = !starts || this.#identity !== null;
+    this.#asked = link.asked.get(this.#identity);
+    this.#epoch = link.epoch || "unknown";
+  }
+
+  * each(clients) {
+    this.#nodes = this.#left = clients.length;
+    for (let i = 0; ; i++) {
+      this.#left--;
+      yield clients[i % clients.length];
+    }
+  }
+
+  metadata() {
+    const made = this.#link.metadata();
+    if (this.#asked) made.set("pegboard-asked-epoch", this.#asked);
+    return made;
+  }
+
+  /** Options of a call of gRPC. */
+  deadline() {
+    return this.#until ? { deadline: this.#until } : {};
+  }
+
+  /** The headers of an answer. */
+  note(metadata) {
+    const epoch = metadata?.get("pegboard-epoch")[0];
+    if (epoch) this.#link.epoch = epoch;
+  }
+
+  done() {
+    this.#link.asked.delete(this.#identity);
+  }
+
+  /** Throws what the request ends with, unless another node is to be asked. */
+  failed(status) {
+    this.note(status.metadata);
+    const failure = fromStatus(status);
+    const isRefused = failure.started === false;
+    if (!isRefused) this.#keepEpoch();
+    else if (this.#asked) failure.started = null; // not now; but perhaps when it was asked for first
+    if (isLost(status) && this.#mayBeRepeated) {
+      if (!this.#lost) [this.#lost, this.#left] = [failure, this.#nodes];
+    } else if (!isRefused || !(this.#lost || failure instanceof ServiceUnavailable)) {
+      throw failure;
+    }
+    if (this.#left === 0 || (this.#until && Date.now() >= this.#until)) throw this.#lost ?? failure;
+  }
+
+  #keepEpoch() {
+    if (!this.#identity) return;
+    this.#asked ??= this.#epoch;
+    this.#link.asked.set(this.#identity, this.#asked);
+    if (this.#link.asked.size > MAX_ASKED) this.#link.asked.delete(this.#link.asked.keys().next().value);
+  }
+}
