@@ -33,6 +33,9 @@ typedef struct peg_gateway_config {
     const char *name;
     const char *redis; /* host:port, redis://, rediss://, unix:// [this node alone] */
     const char *redis_password;
+    const char *redis_ca;   /* rediss://: PEM, who may have signed its certificate [the system's] */
+    const char *redis_cert; /* rediss://: PEM, shown to it, with redis_key [none] */
+    const char *redis_key;
     /* Where toolsets are kept; the gateway takes it over, also when peg_gateway_new() fails
      * [in memory]. */
     const peg_store *store;

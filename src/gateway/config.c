@@ -68,6 +68,8 @@ peg_status gw_check_config(const peg_gateway_config *config, peg_error *reterr)
 
     if (config->redis_password && config->redis_password[0] && !gw_has_redis(config))
         return reject_config(reterr, "redis_password", "it needs redis, which says whose it is");
+    if ((config->redis_ca || config->redis_cert || config->redis_key) && !gw_has_redis(config))
+        return reject_config(reterr, "redis_ca, redis_cert, redis_key", "they need redis");
     if (gw_has_redis(config) && config->store && strcmp(config->store->kind, "sqlite") == 0)
         return reject_config(reterr, "store",
                              "SQLite is for one node: in a cluster leave it out, and toolsets are "

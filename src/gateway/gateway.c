@@ -604,6 +604,9 @@ peg_status peg_gateway_reload(peg_gateway *gateway, peg_error *reterr)
     next = gateway->tls ? net_tls_config_reload(gateway->tls, status ? NULL : reterr) : PEG_OK;
     if (!status)
         status = next;
+    next = gateway->redis ? bus_redis_hub_reload(gateway->redis, status ? NULL : reterr) : PEG_OK;
+    if (!status)
+        status = next;
     gw_event_log_write(node->log, status ? PEG_LOG_ERROR : PEG_LOG_INFO, GW_EVENT_RELOAD,
                        GW_FIELDS(gw_field_text("result", status ? "failed" : "ok")));
     return status;

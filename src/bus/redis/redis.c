@@ -392,10 +392,19 @@ static peg_status make_secret(struct bus_redis_hub *hub, const uint8_t *secret, 
     return PEG_OK;
 }
 
-static peg_status make_tls(struct bus_redis_hub *hub, const char *ca_file, peg_error *reterr)
+static peg_status make_tls(struct bus_redis_hub *hub, const struct bus_redis_options *from,
+                           peg_error *reterr)
 {
-    const struct net_tls_options options = {.ca_file = ca_file, .is_client = true};
+    const struct net_tls_options options = {
+        .ca_file = from->ca_file,
+        .cert_file = from->cert_file,
+        .key_file = from->key_file,
+        .is_client = true,
+    };
 
+    if (!hub->url.is_tls && (from->ca_file || from->cert_file || from->key_file))
+        return peg__fail(reterr, PEG_EINVAL, "E_TLS_CONFIG",
+                         "the certificates for Redis need TLS: begin its URL with rediss://");
     return hub->url.is_tls ? net_tls_config_new(&options, &hub->tls, reterr) : PEG_OK;
 }
 
@@ -436,7 +445,7 @@ peg_status bus_redis_hub_new(const struct bus_redis_options *options,
     if (!status)
         status = make_secret(hub, options->secret, reterr);
     if (!status)
-        status = make_tls(hub, options->ca_file, reterr);
+        status = make_tls(hub, options, reterr);
     if (!status)
         status = bus_local_hub_new(options->node, &hub->local, reterr);
     if (!status && redis_ledger_new(&hub->ledger))
@@ -447,6 +456,11 @@ peg_status bus_redis_hub_new(const struct bus_redis_options *options,
     }
     *ret_hub = hub;
     return PEG_OK;
+}
+
+peg_status bus_redis_hub_reload(struct bus_redis_hub *hub, peg_error *reterr)
+{
+    return hub->tls ? net_tls_config_reload(hub->tls, reterr) : PEG_OK;
 }
 
 struct bus_redis_hub *bus_redis_hub_free(struct bus_redis_hub *hub)

@@ -23,6 +23,8 @@ struct bus_redis_options {
     const char *name;      /* of the registry: nodes of one name on one Redis are one registry */
     uint64_t node;         /* new at each start */
     const char *ca_file;   /* rediss://: whom to trust; NULL: the system's roots */
+    const char *cert_file; /* rediss://: what to show, with key_file; NULL: nothing */
+    const char *key_file;
     const uint8_t *secret; /* BUS_REDIS_SECRET_BYTES, of an earlier run; NULL: a new one */
     int64_t check_ms;      /* how often loops look for lost ones; 0: PEG_LIMIT_REDIS_CHECK_MS */
     int64_t timeout_ms;    /* for a reply; 0: PEG_LIMIT_REDIS_TIMEOUT_MS */
@@ -34,6 +36,8 @@ struct bus_redis_hub;
 peg_status bus_redis_hub_new(const struct bus_redis_options *options,
                              struct bus_redis_hub **ret_hub, peg_error *reterr);
 struct bus_redis_hub *bus_redis_hub_free(struct bus_redis_hub *hub);
+/* Reads certificates again, for new connections. E_TLS_CONFIG: the old ones stay. Any thread. */
+peg_status bus_redis_hub_reload(struct bus_redis_hub *hub, peg_error *reterr);
 
 /* For the start of a program: connects once, in this thread, and says why Redis cannot be used
  * (E_REDIS_...). When it returns PEG_OK the secret is the registry's. */

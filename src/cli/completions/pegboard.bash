@@ -298,7 +298,8 @@ _pegboard_serve() {
     case $2 in
     --store) _pegboard_words 'sqlite mongo memory' "$1" ;;
     --log-level) _pegboard_words 'info warn error' "$1" ;;
-    --token-file | --tls-cert | --tls-key | --tls-client-ca | --log-file | --data-dir)
+    --token-file | --tls-cert | --tls-key | --tls-client-ca | --redis-ca | --redis-cert | --redis-key | \
+        --log-file | --data-dir)
         _pegboard_files "$1" ;;
     --addr | --name | --ping-interval | --missed-ping-threshold | --result-mapping-ttl | \
         --drain-time | --lease | --keepalive | --max-held | --max-payload | --max-connections | --max-queue | --threads | \
@@ -312,7 +313,7 @@ _pegboard_serve() {
             --search-language --mcp-hosts --mcp-search-above --mcp-authorization-server
             --cors-origin --no-console --goa-generation
             --token-file --tls-cert --tls-key --tls-client-ca --admin-names --insecure
-            --admin-addr --redis --log-file --otlp-endpoint --otlp-sample --log-level --help' "$1"
+            --admin-addr --redis --redis-ca --redis-cert --redis-key --log-file --otlp-endpoint --otlp-sample --log-level --help' "$1"
         ;;
     esac
 }

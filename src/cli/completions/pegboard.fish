@@ -205,6 +205,9 @@ complete -c pegboard -n $in_serve -x -l admin-names -d 'Certificates of operator
 complete -c pegboard -n $in_serve -l insecure -d 'Do not ask who calls'
 complete -c pegboard -n $in_serve -x -l admin-addr -d 'Metrics there, too'
 complete -c pegboard -n $in_serve -x -l redis -d 'The Redis of a cluster'
+complete -c pegboard -n $in_serve -r -F -l redis-ca -d 'Who signs its certificate'
+complete -c pegboard -n $in_serve -r -F -l redis-cert -d 'Our certificate for it'
+complete -c pegboard -n $in_serve -r -F -l redis-key -d 'Its key'
 complete -c pegboard -n $in_serve -r -F -l log-file -d 'Instead of standard error'
 complete -c pegboard -n $in_serve -x -l log-level -a 'info warn error' -d 'Least level'
 

@@ -125,6 +125,11 @@ const struct cli_option serve_option_table[] = {
     SERVE_STRING("redis", "URL", config.redis,
                  "the Redis of a cluster: host:port, redis://, rediss:// or\nunix://; nodes of one "
                  "name on one Redis are one registry"),
+    SERVE_STRING("redis-ca", "FILE", config.redis_ca,
+                 "of rediss://: trust these certificates and CAs (PEM), not\nthe system's"),
+    SERVE_STRING("redis-cert", "FILE", config.redis_cert,
+                 "of rediss://: show this certificate (PEM)"),
+    SERVE_STRING("redis-key", "FILE", config.redis_key, "and its key (PEM)"),
     SERVE_STRING("log-file", "FILE", config.log_file,
                  "instead of standard error; SIGHUP opens it again"),
     SERVE_STRING("otlp-endpoint", "URL", config.otlp_endpoint,
