@@ -215,6 +215,16 @@ void calls_on_message(void *user, const struct bus_message *message)
     }
 }
 
+bool calls_set_secret(struct calls_loop *calls, const unsigned char secret[32])
+{
+    if (memcmp(calls->options.secret, secret, sizeof(calls->options.secret)) == 0)
+        return false;
+    memcpy(calls->options.secret, secret, sizeof(calls->options.secret));
+    for (struct calls_provider *provider = calls->providers; provider; provider = provider->next)
+        provider->owner_hash = calls_owner_hash(calls, provider->toolset);
+    return true;
+}
+
 void calls_on_reset(void *user)
 {
     struct calls_loop *calls = (struct calls_loop *)user;

@@ -116,6 +116,9 @@ peg_status calls_loop_new(struct bus *bus, struct net_loop *loop,
 struct calls_loop *calls_loop_free(struct calls_loop *calls);
 void calls_on_message(void *user, const struct bus_message *message);
 void calls_on_reset(void *user);
+/* Before the reset of a registry that lost its secret, and has another node's now. Calls that run
+ * keep their ids; new ones have those that all nodes derive. False: it is the same one. */
+bool calls_set_secret(struct calls_loop *calls, const unsigned char secret[32]);
 void calls_on_node_lost(void *user, struct bus_address address);
 /* The environment has other toolsets than before: providers whose toolset is gone, or is another
  * principal's now, are evicted. */

@@ -72,6 +72,9 @@ peg_status gw_node_open_bus(const struct gw_node *node, const peg_gateway_config
     const struct bus_redis_options redis = {
         .url = config->redis,
         .password = config->redis_password,
+        .ca_file = config->redis_ca,
+        .cert_file = config->redis_cert,
+        .key_file = config->redis_key,
         .name = node->name,
         .node = node->id,
     };
@@ -126,9 +129,22 @@ static void on_message(void *user, const struct bus_message *message)
         calls_on_message(user, message);
 }
 
+/* A node that started on a Redis that was flushed has written a secret of its own. */
+static void on_reset(void *user)
+{
+    struct calls_loop *calls = (struct calls_loop *)user;
+    const struct gw_loop_state *state = loop_state_of(calls);
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
+
+    bus_redis_hub_secret(state->redis, secret);
+    if (calls_set_secret(calls, secret))
+        gw_mcp_on_secret(state->node->mcp.loops[state->number]);
+    calls_on_reset(user);
+}
+
 static const struct bus_events calls_bus_events = {
     .on_message = on_message,
-    .on_reset = calls_on_reset,
+    .on_reset = on_reset,
     .on_node_lost = on_node_lost,
 };
 

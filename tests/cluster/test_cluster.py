@@ -12,6 +12,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ import tap  # noqa: E402
 import tasking  # noqa: E402
 from asking import (CAN_FORM, REQUESTS, RESPONSES, Post, Session, Stream, answered, ask, finish,  # noqa: E402
                     input_required, reply)
+from certificates import Certificates  # noqa: E402
 from ports import free_port  # noqa: E402
 from world import (BRIEF, PEGBOARD, WAIT_S, Caller, Failed, Gateway, Provider, await_true, failure,  # noqa: E402
                    fails_as, outcome, v1)
@@ -89,6 +91,29 @@ def await_health(nodes, name="sums"):
         with contextlib.ExitStack() as stack:
             for caller in [stack.enter_context(Caller(node)) for _ in range(6)]:
                 await_true(lambda caller=caller: is_healthy(caller, name), "every node sees the toolset healthy")
+
+
+# ---- over TLS -------------------------------------------------------------------------------
+
+def test_nodes_meet_on_a_redis_that_asks_for_a_certificate_of_theirs():
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        made = Certificates(folder).make_ca().sign_server().sign("node")
+        stack.enter_context(Redis(
+            "--tls-port", str(port), "--tls-cert-file", made.path("server.pem"), "--tls-key-file",
+            made.path("server.key"), "--tls-ca-cert-file", made.path("ca.pem")))
+        url = ("--redis", f"rediss://localhost:{port}/3", "--redis-ca", made.path("ca.pem"))
+        refused = subprocess.run([PEGBOARD, "serve", "--addr", "127.0.0.1:0", *url], capture_output=True, text=True,
+                                 check=False, timeout=WAIT_S)
+        assert refused.returncode == 2 and "E_REDIS_CONNECT" in refused.stderr, refused
+        url += ("--redis-cert", made.path("node.pem"), "--redis-key", made.path("node.key"))
+        first, second = [stack.enter_context(Gateway(*url)) for _ in range(2)]
+        provider = stack.enter_context(Provider(second, "sums"))
+        await_health([first, second])
+        with Caller(first) as caller:
+            future = caller.start_call("sums")
+            provider.answer(provider.next_call(), b"1")
+            assert outcome(future).result == b"1"
 
 
 # ---- one registry ---------------------------------------------------------------------------
@@ -342,6 +367,36 @@ def test_a_redis_that_lost_everything_is_filled_again_by_its_nodes():
         for key in ("toolsets", "providers"):
             await_true(lambda key=key: redis.command("hlen", "peg:registry:map:" + key) == "1", key + " are there again")
         assert call_until_taken(callers[1], provider) == b"3"
+
+
+def epoch_at(caller):
+    _, call = caller.method("ListToolsets").with_call(v1("ListToolsetsRequest"), timeout=WAIT_S)
+    return dict(call.initial_metadata())["pegboard-epoch"]
+
+
+def await_one_epoch(nodes):
+    """At every loop of every node, as await_health()."""
+    with contextlib.ExitStack() as stack:
+        callers = [stack.enter_context(Caller(node)) for node in nodes for _ in range(6)]
+        await_true(lambda: len({epoch_at(caller) for caller in callers}) == 1, "all know of the loss")
+
+
+def test_a_node_that_starts_on_a_flushed_redis_derives_the_same_ids_as_the_others():
+    """Goal: it writes a secret of its own, as the others are halted; they take it over."""
+    with cluster(2) as (redis, nodes, callers), Provider(nodes[0], "sums") as provider:
+        await_health(nodes)
+        for node in nodes:
+            node.process.send_signal(signal.SIGSTOP)
+        redis.command("flushall")
+        with redis.node() as newcomer, Caller(newcomer) as late:
+            for node in nodes:
+                node.process.send_signal(signal.SIGCONT)
+            await_health([*nodes, newcomer])
+            await_one_epoch([*nodes, newcomer])
+            futures = [caller.start_call("sums", idempotency_key="once") for caller in (*callers, late)]
+            provider.answer(provider.next_call(), b"4")
+            assert [outcome(future).result for future in futures] == [b"4"] * 3
+            assert provider.has_no_call()
 
 
 def test_a_redis_that_would_evict_keys_is_refused():

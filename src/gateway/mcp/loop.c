@@ -266,6 +266,14 @@ void gw_mcp_on_snapshot(struct gw_mcp *mcp)
     arm_wake(mcp);
 }
 
+void gw_mcp_on_secret(struct gw_mcp *mcp)
+{
+    if (!mcp)
+        return;
+    memcpy(mcp->sessions.secret, mcp->calls->options.secret, sizeof(mcp->sessions.secret));
+    mcp_server_set_secret(mcp->server, mcp->calls->options.secret);
+}
+
 static peg_status make_server(struct gw_mcp *mcp)
 {
     char prefix[BUS_ADDRESS_TEXT + 1];

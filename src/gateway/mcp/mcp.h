@@ -26,6 +26,8 @@ peg_status gw_mcp_new(struct gw_node *node, unsigned number, struct gw_mcp **ret
 struct gw_mcp *gw_mcp_free(struct gw_mcp *mcp);
 /* The loop has a new snapshot: clients that listen are notified. `mcp` may be NULL. */
 void gw_mcp_on_snapshot(struct gw_mcp *mcp);
+/* The registry has another secret: sessions begin anew. `mcp` may be NULL. */
+void gw_mcp_on_secret(struct gw_mcp *mcp);
 /* Ends the streams of principals that are not known any more. */
 void gw_mcp_end_unknown(struct gw_mcp *mcp, const struct gw_auth *auth);
 /* BUS_SESSION. `mcp` may be NULL. */

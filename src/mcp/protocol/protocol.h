@@ -277,6 +277,8 @@ struct mcp_config {
 
 /* PEG_EIO: no randomness; PEG_ENOMEM. */
 peg_status mcp_server_new(const struct mcp_config *config, struct mcp_server **ret_server);
+/* As mcp_config.secret: what another one has sealed is refused from now on. */
+void mcp_server_set_secret(struct mcp_server *server, const unsigned char secret[32]);
 /* Its peers and calls are gone by now. */
 struct mcp_server *mcp_server_free(struct mcp_server *server);
 /* Time passes, by a clock that does not step and by that on the wall: what is due happens. */

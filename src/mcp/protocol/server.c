@@ -63,13 +63,18 @@ peg_status mcp_server_new(const struct mcp_config *config, struct mcp_server **r
         return PEG_ENOMEM;
     }
     if (config->secret) {
-        memcpy(server->secret, config->secret, sizeof(server->secret));
+        mcp_server_set_secret(server, config->secret);
     } else if (!peg__random(server->secret, sizeof(server->secret))) {
         mcp_server_free(server);
         return PEG_EIO;
     }
     *ret_server = server;
     return PEG_OK;
+}
+
+void mcp_server_set_secret(struct mcp_server *server, const unsigned char secret[32])
+{
+    memcpy(server->secret, secret, sizeof(server->secret));
 }
 
 struct mcp_server *mcp_server_free(struct mcp_server *server)
