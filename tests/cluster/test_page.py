@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ sys.dont_write_bytecode = True
 
 import tap  # noqa: E402
 from ports import free_port  # noqa: E402
-from test_addresses import Tools, run  # noqa: E402
+from test_addresses import Tools, begin, run  # noqa: E402
 from test_cluster import await_health, cluster  # noqa: E402
 from world import PEGBOARD, START_S, WAIT_S, await_true, is_listening  # noqa: E402
 
@@ -87,11 +88,10 @@ def test_the_page_shows_the_balancer_as_it_is():
         assert line in config, line
 
 
-def test_calls_go_on_behind_a_balancer_when_a_node_is_killed():
-    if not shutil.which("haproxy"):
-        print("# haproxy is not installed: not run")
-        return
-    with cluster(3) as (_, nodes, _), tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+@contextlib.contextmanager
+def balanced(n):
+    """So many nodes behind the balancer of the page; its port and the nodes."""
+    with cluster(n) as (_, nodes, _), tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         config = read(BALANCER)
         port = free_port()
         for number, address in enumerate([f"127.0.0.1:{port}"] + [node.address for node in nodes]):
@@ -103,15 +103,39 @@ def test_calls_go_on_behind_a_balancer_when_a_node_is_killed():
         stack.callback(balancer.wait)
         stack.callback(balancer.kill)
         await_true(lambda: is_listening(port), "the balancer listens")
-        tools = stack.enter_context(Tools(f"127.0.0.1:{port}"))
+        yield f"127.0.0.1:{port}", nodes
+
+
+def test_calls_go_on_behind_a_balancer_when_a_node_is_killed():
+    if not shutil.which("haproxy"):
+        print("# haproxy is not installed: not run")
+        return
+    with balanced(3) as (address, nodes), Tools(address) as tools:
         await_health(nodes, "handy")
         tools.release()
         for victim in nodes[:2]:
-            assert "noted" in run("call", "handy", "note", "--registry", f"127.0.0.1:{port}").stdout
+            assert "noted" in run("call", "handy", "note", "--registry", address).stdout
             victim.process.kill()
             victim.process.wait(WAIT_S)
-            await_true(lambda: "noted" in run("call", "handy", "note", "--registry", f"127.0.0.1:{port}").stdout,
-                       "calls go on")
+            await_true(lambda: "noted" in run("call", "handy", "note", "--registry", address).stdout, "calls go on")
+
+
+def test_calls_end_behind_a_balancer_at_nodes_that_drain():
+    """All nodes drain, so that of the call does too: the balancer sends no more calls, and cuts none that runs."""
+    if not shutil.which("haproxy"):
+        print("# haproxy is not installed: not run")
+        return
+    with balanced(3) as (address, nodes), Tools(address) as tools:
+        await_health(nodes, "handy")
+        last = begin("call", "handy", "note", "--registry", address)
+        await_true(lambda: tools.notes() == 1, "the call runs")
+        for node in nodes:
+            node.process.send_signal(signal.SIGTERM)
+        await_true(lambda: "503" in run("call", "handy", "note", "--registry", address).stderr, "all are marked down")
+        assert last.poll() is None
+        tools.release()
+        assert "noted" in last.communicate(timeout=WAIT_S)[0]
+        assert tools.notes() == 1
 
 
 if __name__ == "__main__":
