@@ -156,10 +156,8 @@ static peg_status init_loop_states(peg_gateway *gateway, const peg_gateway_confi
     };
     peg_status status = PEG_OK;
 
-    _Static_assert(sizeof(state.options.secret) == BUS_REDIS_SECRET_BYTES, "all of it");
-    if (gateway->redis)
-        bus_redis_hub_secret(gateway->redis, state.options.secret);
-    else if (!peg__random(state.options.secret, sizeof(state.options.secret)))
+    /* In a cluster its bus knows each loop's. */
+    if (!gateway->redis && !peg__random(state.options.secret, sizeof(state.options.secret)))
         return peg__fail(reterr, PEG_EIO, "E_GATEWAY", "the system has no randomness for a secret");
     for (; node->n_loops < net_loops_len(node->loops) && !status; node->n_loops++) {
         gateway->states[node->n_loops] = state;

@@ -136,7 +136,7 @@ static void on_reset(void *user)
     const struct gw_loop_state *state = loop_state_of(calls);
     uint8_t secret[BUS_REDIS_SECRET_BYTES];
 
-    bus_redis_hub_secret(state->redis, secret);
+    bus_redis_secret(state->bus, secret);
     if (calls_set_secret(calls, secret))
         gw_mcp_on_secret(state->node->mcp.loops[state->number]);
     calls_on_reset(user);
@@ -316,6 +316,9 @@ static peg_status build_loop_state(struct gw_loop_state *state, peg_error *reter
     peg_status status = state->redis ? bus_redis_new(state->redis, loop, i, &state->bus, reterr)
                                      : bus_local_new(state->hub, loop, i, &state->bus, reterr);
 
+    _Static_assert(sizeof(state->options.secret) == BUS_REDIS_SECRET_BYTES, "all of it");
+    if (!status && state->redis)
+        bus_redis_secret(state->bus, state->options.secret);
     if (!status)
         status = gw_presence_new(state->bus, &state->health, on_presence, state,
                                  &node->presences[i], reterr);

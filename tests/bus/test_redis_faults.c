@@ -340,6 +340,55 @@ TEST(a_full_redis_refuses_writes_and_nothing_else)
     c_close();
 }
 
+static struct bus_answer set_in(enum bus_map map, struct peg__blob *value)
+{
+    return ask_again(0, (struct c_asked){.what = C_SET,
+                                         .map = map,
+                                         .names = {peg__str("k")},
+                                         .value = value,
+                                         .expected = BUS_ANY_REVISION})
+        .answer;
+}
+
+/* Nodes and providers that could not say that they live would count as gone. */
+TEST(a_full_redis_takes_what_nodes_and_providers_say_and_no_toolset)
+{
+    struct peg__blob *value = peg__blob_copy(peg__str("v"));
+
+    open_counted();
+    CHECK(set_in(BUS_MAP_TOOLSETS, value).written);
+    rs_do("CONFIG SET maxmemory 1");
+    CHECK(set_in(BUS_MAP_PROVIDERS, value).written);
+    CHECK(set_in(BUS_MAP_NODES, value).written);
+    CHECK_INT(set_in(BUS_MAP_TOOLSETS, value).status, PEG_ELIMIT);
+    CHECK(set_in(BUS_MAP_TOOLSETS, NULL).written); /* that makes room */
+    rs_do("CONFIG SET maxmemory 0");
+    peg__blob_unref(value);
+    c_close();
+}
+
+TEST(a_lost_connection_comes_back_while_redis_is_full)
+{
+    struct bus_redis_hub *hub;
+    peg_error error;
+    const uint64_t epoch = (open_counted(), epoch_of_all());
+
+    rs_do("CONFIG SET maxmemory 1");
+    rs_do("CLIENT KILL TYPE pubsub SKIPME yes");
+    await_resets(1);
+    CHECK(epoch_of_all() == epoch);
+    lease_own(0, 60000);
+    /* A node may start, too. */
+    CHECK_STATUS(
+        bus_redis_hub_new(&(struct bus_redis_options){.url = rs.url, .name = registry, .node = 7},
+                          &hub, &error),
+        PEG_OK, error);
+    CHECK_STATUS(bus_redis_hub_check(hub, &error), PEG_OK, error);
+    bus_redis_hub_free(hub);
+    rs_do("CONFIG SET maxmemory 0");
+    c_close();
+}
+
 /* The loop that finds them gone resets its connection and loads them for all. */
 static void await_any_reset(void)
 {
@@ -625,22 +674,70 @@ TEST(cluster_time_is_that_of_redis)
     c_close();
 }
 
+struct asked_secret {
+    unsigned i;
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
+};
+
+static void ask_secret(void *user)
+{
+    struct asked_secret *asked = (struct asked_secret *)user;
+
+    bus_redis_secret(buses[asked->i], asked->secret);
+}
+
+static struct asked_secret secret_of(unsigned i)
+{
+    struct asked_secret asked = {.i = i};
+
+    c_do(i, ask_secret, &asked);
+    return asked;
+}
+
+static bool is_same_secret(struct asked_secret a, struct asked_secret b)
+{
+    return memcmp(a.secret, b.secret, sizeof(a.secret)) == 0;
+}
+
+/* Counted from the beginning. */
+static void open_told(void *user)
+{
+    unsigned i = 2;
+
+    (void)user;
+    open_bus(&i);
+    count_resets(&i);
+}
+
 TEST(all_nodes_have_one_secret_also_after_a_flush)
 {
-    uint8_t secrets[2][BUS_REDIS_SECRET_BYTES];
-    uint8_t again[BUS_REDIS_SECRET_BYTES];
+    const struct asked_secret before = (open_counted(), secret_of(0));
 
-    open_counted();
-    for (unsigned i = 0; i < 2; i++)
-        bus_redis_hub_secret(hubs[i], secrets[i]);
-    CHECK(memcmp(secrets[0], secrets[1], sizeof(again)) == 0);
+    for (unsigned i = 1; i < C_N; i++)
+        CHECK(is_same_secret(before, secret_of(i)));
     rs_do("FLUSHALL");
     await_resets(1);
+    for (unsigned i = 0; i < C_N; i++)
+        CHECK(is_same_secret(before, secret_of(i)));
+    c_close();
+}
 
-    for (unsigned i = 0; i < 2; i++) {
-        bus_redis_hub_secret(hubs[i], again);
-        CHECK(memcmp(secrets[0], again, sizeof(again)) == 0);
-    }
+/* Between the look of a program that starts and the first connection of its loops another node may
+ * have written another one. */
+TEST(a_secret_that_came_before_the_first_connection_is_told)
+{
+    static const uint8_t mine[BUS_REDIS_SECRET_BYTES] = {1};
+    const struct asked_secret theirs = (open_counted(), secret_of(0));
+    struct bus_redis_options options = {.url = rs.url, .name = registry, .node = 7, .secret = mine};
+    peg_error error;
+
+    c_do(2, close_bus, &buses[2]);
+    bus_redis_hub_free(hubs[1]);
+    CHECK_STATUS(bus_redis_hub_new(&options, &hubs[1], &error), PEG_OK, error);
+    c_do(2, open_told, NULL);
+    while (!atomic_load(&n_resets[2]))
+        c_pass();
+    CHECK(is_same_secret(theirs, secret_of(2)));
     c_close();
 }
 

@@ -359,6 +359,23 @@ def test_a_node_ends_itself():
         assert gateway.process.wait(WAIT_S) == 0
 
 
+def test_nodes_and_providers_live_on_while_redis_is_full():
+    with Redis() as redis, contextlib.ExitStack() as stack:
+        gateways = [stack.enter_context(node(redis, "--missed-ping-threshold", "1")) for _ in range(2)]
+        provider = stack.enter_context(Provider(gateways[0], "sums"))
+        caller = stack.enter_context(Caller(gateways[0]))
+        await_health(gateways)
+        redis.command("config", "set", "maxmemory", "1")
+        assert "OOM" in redis.command("set", "a", "b")
+        redis.command("client", "kill", "type", "pubsub")
+        time.sleep(3 * INTERVAL_S)  # a provider that does not answer a ping, and its neighbour, is gone
+        await_health(gateways)
+        await_nodes(gateways[1], 2)
+        future = caller.start_call("sums")
+        provider.answer(provider.next_call(), b"1")
+        assert outcome(future).result == b"1"
+
+
 def test_a_node_that_is_not_there_is_not_drained():
     with cluster(1) as (_, gateways):
         done = run(gateways[0], "drain", "0123456789abcdef")

@@ -14,7 +14,7 @@ enum { SHOWN_BYTES = 100 };
 /* ---- errors -------------------------------------------------------------------------------- */
 
 struct meaning {
-    const char *word; /* the first of the error */
+    const char *word; /* the first of the error, or more of them */
     const char *code;
     const char *remedy;
     bool is_of_all; /* every command would get it */
@@ -24,6 +24,8 @@ static const struct meaning meanings[] = {
     {"NOAUTH", "E_REDIS_AUTH", "it wants a password: set REDIS_PASSWORD", true},
     {"WRONGPASS", "E_REDIS_AUTH", "correct the user or the password", true},
     {"NOPERM", "E_REDIS_AUTH",
+     "allow its user all commands on keys peg:* and channels peg:* (ACL SETUSER)", false},
+    {"ERR The user executing the script", "E_REDIS_AUTH",
      "allow its user all commands on keys peg:* and channels peg:* (ACL SETUSER)", false},
     {"LOADING", "E_REDIS_LOADING", "it reads its data from disk: wait", true},
     {"BUSY", "E_REDIS_LOADING", "it runs a script: wait, or SCRIPT KILL", false},

@@ -3,13 +3,15 @@
 /*
  * What a loop does with a new connection before anything else:
  *
- *   SCRIPT LOAD...; CONFIG GET; CLIENT TRACKING; SUBSCRIBE; SET secret NX GET; SET epoch NX GET;
- *   TIME
+ *   SCRIPT LOAD...; CONFIG GET; CLIENT TRACKING; SUBSCRIBE; secret; epoch; TIME
  *   the epoch is of another run of the server: a new one, by compare-and-set
  *   leases again, maps                                                         before the rest
  *
  *   peg:<name>:secret   64 hexadecimal digits; the first one that is written holds
  *   peg:<name>:epoch    64 random bits and the run_id of the server under which it holds
+ *
+ * Both are read, and written if they are not there, by a script: SET NX GET is refused when the
+ * server's memory is full, also if the key is there.
  */
 
 #include <stdio.h>
@@ -87,6 +89,7 @@ static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
 {
     const uint64_t epoch = redis_epoch_number(epoch_text);
     const bool was_ready = bus->was_ready;
+    const bool is_reset = was_ready || bus->has_new_secret;
 
     if (epoch_text.ptr != bus->epoch_text)
         snprintf(bus->epoch_text, sizeof(bus->epoch_text), PEG_FMT, PEG_ARG(epoch_text));
@@ -97,12 +100,13 @@ static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
     bus->epoch = epoch;
     bus->is_ready = true;
     bus->was_ready = true;
+    bus->has_new_secret = false;
     bus->last_refusal = NULL;
     atomic_fetch_add(&bus->hub->n_connects, 1);
     net_loop_disarm(bus->loop, &bus->hold);
     send_first(bus);
     net_loop_later(bus->loop, &bus->flush);
-    if (was_ready && bus->bus.events.on_reset)
+    if (is_reset && bus->bus.events.on_reset)
         bus->bus.events.on_reset(bus->bus.user);
     redis_report_tracked(bus);
 }
@@ -234,62 +238,85 @@ static void on_time(struct redis_request *request, const struct resp_value *repl
 
 /* ---- the secret ---------------------------------------------------------------------------- */
 
-static void on_secret(struct redis_request *request, const struct resp_value *reply)
-{
-    struct redis_command *command = (struct redis_command *)request;
-
-    if (is_refused(command, reply))
-        return;
-    if (reply->kind == RESP_TEXT)
-        redis_hub_adopt_secret(command->bus->hub, reply->text);
-    redis_command_give(command);
-}
-
-void redis_hub_put_secret(struct bus_redis_hub *hub, struct peg__buf *out)
-{
-    uint8_t secret[BUS_REDIS_SECRET_BYTES];
-    char hex[REDIS_SECRET_HEX];
-
-    bus_redis_hub_secret(hub, secret);
-    peg__hex(secret, sizeof(secret), hex);
-    resp_put_command(out, 5);
-    resp_puts(out, "SET");
-    resp_begin(out, strlen(hub->prefix) + strlen("secret"));
-    peg__buf_puts(out, hub->prefix);
-    peg__buf_puts(out, "secret");
-    resp_end(out);
-    resp_puts(out, hex);
-    resp_puts(out, "NX");
-    resp_puts(out, "GET");
-}
-
-void redis_hub_adopt_secret(struct bus_redis_hub *hub, peg_str hex)
-{
-    uint8_t secret[BUS_REDIS_SECRET_BYTES];
-    bool is_good = hex.len == 2 * sizeof(secret);
-
-    for (size_t i = 0; is_good && i < sizeof(secret); i++) {
-        const int high = peg__hex_value(hex.ptr[2 * i]);
-        const int low = peg__hex_value(hex.ptr[2 * i + 1]);
-
-        is_good = high >= 0 && low >= 0;
-        secret[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
-    }
-    if (!is_good) {
-        peg__log(PEG_LOG_ERROR, "E_REDIS_REPLY", "the secret at %ssecret is malformed: delete it",
-                 hub->prefix);
-        return;
-    }
-    pthread_mutex_lock(&hub->lock);
-    memcpy(hub->secret, secret, sizeof(secret));
-    pthread_mutex_unlock(&hub->lock);
-}
-
-void bus_redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES])
+void redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES])
 {
     pthread_mutex_lock(&hub->lock);
     memcpy(ret_secret, hub->secret, sizeof(hub->secret));
     pthread_mutex_unlock(&hub->lock);
+}
+
+void redis_hub_set_secret(struct bus_redis_hub *hub, const uint8_t secret[BUS_REDIS_SECRET_BYTES])
+{
+    pthread_mutex_lock(&hub->lock);
+    memcpy(hub->secret, secret, sizeof(hub->secret));
+    pthread_mutex_unlock(&hub->lock);
+}
+
+static void put_agree(struct peg__buf *out, const char *prefix, const char *key, const char *value)
+{
+    resp_put_command(out, 5);
+    resp_puts(out, "EVAL");
+    resp_puts(out, redis_scripts[REDIS_AGREE]);
+    resp_puts(out, "1");
+    resp_begin(out, strlen(prefix) + strlen(key));
+    peg__buf_puts(out, prefix);
+    peg__buf_puts(out, key);
+    resp_end(out);
+    resp_puts(out, value);
+}
+
+void redis_put_secret(const struct bus_redis_hub *hub, struct peg__buf *out,
+                      const uint8_t secret[BUS_REDIS_SECRET_BYTES])
+{
+    char hex[REDIS_SECRET_HEX];
+
+    peg__hex(secret, BUS_REDIS_SECRET_BYTES, hex);
+    put_agree(out, hub->prefix, "secret", hex);
+}
+
+void redis_read_secret(const struct bus_redis_hub *hub, peg_str hex,
+                       uint8_t secret[BUS_REDIS_SECRET_BYTES])
+{
+    uint8_t read[BUS_REDIS_SECRET_BYTES];
+    bool is_good = hex.len == 2 * sizeof(read);
+
+    for (size_t i = 0; is_good && i < sizeof(read); i++) {
+        const int high = peg__hex_value(hex.ptr[2 * i]);
+        const int low = peg__hex_value(hex.ptr[2 * i + 1]);
+
+        is_good = high >= 0 && low >= 0;
+        read[i] = (uint8_t)((unsigned)high << 4 | (unsigned)low);
+    }
+    if (is_good)
+        memcpy(secret, read, sizeof(read));
+    else
+        peg__log(PEG_LOG_ERROR, "E_REDIS_REPLY", "the secret at %ssecret is malformed: delete it",
+                 hub->prefix);
+}
+
+static void note_secret(struct redis_bus *bus, const uint8_t secret[BUS_REDIS_SECRET_BYTES])
+{
+    if (memcmp(bus->secret, secret, sizeof(bus->secret)) == 0)
+        return;
+    memcpy(bus->secret, secret, sizeof(bus->secret));
+    bus->has_new_secret = true;
+}
+
+/* Without one in the reply, the one that was offered holds. */
+static void on_secret(struct redis_request *request, const struct resp_value *reply)
+{
+    struct redis_command *command = (struct redis_command *)request;
+    struct redis_bus *bus = command->bus;
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
+
+    if (is_refused(command, reply))
+        return;
+    memcpy(secret, bus->secret, sizeof(secret));
+    if (reply->kind == RESP_TEXT)
+        redis_read_secret(bus->hub, reply->text, secret);
+    note_secret(bus, secret);
+    redis_hub_set_secret(bus->hub, secret);
+    redis_command_give(command);
 }
 
 /* ---- buffers ------------------------------------------------------------------------------- */
@@ -433,6 +460,7 @@ static void put_subscriptions(struct redis_bus *bus)
     struct peg__buf *out = &bus->handshake_queue.out;
     const size_t mark = redis_queue_mark(&bus->handshake_queue);
     struct redis_command *command = new_command(bus, on_secret);
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
 
     if (!command)
         return;
@@ -442,7 +470,9 @@ static void put_subscriptions(struct redis_bus *bus)
     redis_put_channel(bus, out, "lost");
     for (unsigned i = 0; i < BUS_N_MAPS; i++)
         redis_put_channel(bus, out, redis_map_channels[i]);
-    redis_hub_put_secret(bus->hub, out);
+    redis_hub_secret(bus->hub, secret);
+    note_secret(bus, secret);
+    redis_put_secret(bus->hub, out, secret);
     ask_in_handshake(command, mark);
 }
 
@@ -459,12 +489,7 @@ static void put_epoch(struct redis_bus *bus)
         redis_command_give(command);
         return;
     }
-    resp_put_command(out, 5);
-    resp_puts(out, "SET");
-    redis_put_key(bus, out, "epoch");
-    resp_puts(out, bus->epoch_text);
-    resp_puts(out, "NX");
-    resp_puts(out, "GET");
+    put_agree(out, bus->hub->prefix, "epoch", bus->epoch_text);
     ask_in_handshake(command, mark);
 }
 

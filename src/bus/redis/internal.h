@@ -34,7 +34,9 @@ enum redis_script {
     REDIS_RELEASE, /* KEYS loops, lease; ARGV self, channel of lost loops or "" */
     REDIS_REAP,    /* KEYS loops; ARGV prefix of leases, channel of lost loops */
     REDIS_MAP_SET, /* see scripts.c */
-    REDIS_EPOCH,   /* KEYS epoch; ARGV old, new: writes the new one if the old one stands */
+    REDIS_MAP_SET_ALWAYS, /* the same, also when the server's memory is full */
+    REDIS_AGREE,          /* KEYS any; ARGV what to write if there is nothing. -> what there was */
+    REDIS_EPOCH,          /* KEYS epoch; ARGV old, new: writes the new one if the old one stands */
     REDIS_N_SCRIPTS
 };
 extern const char *const redis_scripts[REDIS_N_SCRIPTS];
@@ -139,6 +141,8 @@ struct redis_bus {
 
     bool is_ready;
     bool was_ready;
+    bool has_new_secret; /* since on_reset() was last called */
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
     char self_text[BUS_ADDRESS_TEXT];
     char shas[REDIS_N_SCRIPTS][REDIS_SHA_TEXT];
     struct redis_queue handshake_queue;
@@ -344,8 +348,13 @@ void redis_maps_report(struct redis_bus *bus);
 void redis_handshake(struct redis_bus *bus);
 /* Another epoch, if the one that is known still stands. */
 void redis_put_new_epoch(struct redis_bus *bus);
-/* SET NX GET of the secret that this node knows, and its reply. */
-void redis_hub_put_secret(struct bus_redis_hub *hub, struct peg__buf *out);
-void redis_hub_adopt_secret(struct bus_redis_hub *hub, peg_str hex);
+/* The secret that this node knows. */
+void redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES]);
+void redis_hub_set_secret(struct bus_redis_hub *hub, const uint8_t secret[BUS_REDIS_SECRET_BYTES]);
+/* Offers one; a reply with text has another that stands. One that is malformed changes nothing. */
+void redis_put_secret(const struct bus_redis_hub *hub, struct peg__buf *out,
+                      const uint8_t secret[BUS_REDIS_SECRET_BYTES]);
+void redis_read_secret(const struct bus_redis_hub *hub, peg_str hex,
+                       uint8_t secret[BUS_REDIS_SECRET_BYTES]);
 
 #endif

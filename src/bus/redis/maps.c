@@ -468,11 +468,14 @@ static void on_set(struct redis_request *request, const struct resp_value *reply
     redis_bus_release(bus);
 }
 
+/* What nodes and providers say of themselves is needed for all that runs, and small; what is
+ * deleted makes room. */
 static void put_set(struct redis_bus *bus, enum bus_map map, const struct bus_map_write *write)
 {
+    const bool may_be_refused = map == BUS_MAP_TOOLSETS && write->value;
     struct peg__buf *out = &bus->queue.out;
 
-    redis_put_script(bus, REDIS_MAP_SET, 2, 7);
+    redis_put_script(bus, may_be_refused ? REDIS_MAP_SET : REDIS_MAP_SET_ALWAYS, 2, 7);
     redis_put_key(bus, out, values_keys[map]);
     redis_put_key(bus, out, index_keys[map]);
     resp_put(out, write->key);

@@ -324,6 +324,7 @@ static void init_bus(struct redis_bus *self, struct bus_redis_hub *hub, struct n
         .n_holds = 1,
     };
     bus_address_print(self->bus.self, self->self_text);
+    redis_hub_secret(hub, self->secret);
     redis_queue_init(&self->queue);
     redis_queue_init(&self->late);
     redis_queue_init(&self->handshake_queue);
@@ -355,6 +356,13 @@ peg_status bus_redis_new(struct bus_redis_hub *hub, struct net_loop *loop, uint3
     }
     *ret_bus = &self->bus;
     return PEG_OK;
+}
+
+void bus_redis_secret(const struct bus *bus, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES])
+{
+    const struct redis_bus *self = (const struct redis_bus *)bus;
+
+    memcpy(ret_secret, self->secret, sizeof(self->secret));
 }
 
 bool bus_has_streams(const struct bus *bus)
@@ -482,7 +490,7 @@ struct first_look {
     struct net_loop *loop;
     struct redis_session *session;
     struct redis_queue queue;
-    struct redis_request secret;
+    struct redis_request request;
     peg_status status;
     peg_error error;
 };
@@ -497,7 +505,8 @@ static void end_look(struct first_look *look, peg_status status, const peg_error
 
 static void on_secret_looked(struct redis_request *request, const struct resp_value *reply)
 {
-    struct first_look *look = peg__container_of(request, struct first_look, secret);
+    struct first_look *look = peg__container_of(request, struct first_look, request);
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
     peg_error error;
 
     if (!reply)
@@ -507,18 +516,22 @@ static void on_secret_looked(struct redis_request *request, const struct resp_va
         end_look(look, error.status, &error);
         return;
     }
+    redis_hub_secret(look->hub, secret);
     if (reply->kind == RESP_TEXT)
-        redis_hub_adopt_secret(look->hub, reply->text);
+        redis_read_secret(look->hub, reply->text, secret);
+    redis_hub_set_secret(look->hub, secret);
     end_look(look, PEG_OK, NULL);
 }
 
 static void on_look_ready(void *user)
 {
     struct first_look *look = (struct first_look *)user;
+    uint8_t secret[BUS_REDIS_SECRET_BYTES];
     peg_error error;
 
-    redis_hub_put_secret(look->hub, &look->queue.out);
-    if (redis_queue_add(&look->queue, 0, &look->secret)) {
+    redis_hub_secret(look->hub, secret);
+    redis_put_secret(look->hub, &look->queue.out, secret);
+    if (redis_queue_add(&look->queue, 0, &look->request)) {
         peg__fail_nomem(&error);
         end_look(look, PEG_ENOMEM, &error);
         return;
@@ -550,7 +563,7 @@ peg_status bus_redis_hub_check(struct bus_redis_hub *hub, peg_error *reterr)
                                                        .on_drained = on_look_drained,
                                                        .on_lost = on_look_lost};
     const struct redis_session_options options = session_options(hub);
-    struct first_look look = {.hub = hub, .secret = {.fn = on_secret_looked}};
+    struct first_look look = {.hub = hub, .request = {.fn = on_secret_looked}};
     peg_status status = net_loop_new(&look.loop, reterr);
 
     if (status)

@@ -42,9 +42,6 @@ peg_status bus_redis_hub_reload(struct bus_redis_hub *hub, peg_error *reterr);
 /* For the start of a program: connects once, in this thread, and says why Redis cannot be used
  * (E_REDIS_...). When it returns PEG_OK the secret is the registry's. */
 peg_status bus_redis_hub_check(struct bus_redis_hub *hub, peg_error *reterr);
-/* All nodes of a registry have the same one, which Redis keeps: the first that is written holds.
- * Before a connection was made it is this node's own. */
-void bus_redis_hub_secret(struct bus_redis_hub *hub, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES]);
 
 /* Round trips: bucket i has those of at most BUS_REDIS_BUCKET_NS << i, the last one the rest. */
 enum { BUS_REDIS_BUCKETS = 16, BUS_REDIS_BUCKET_NS = 32000 };
@@ -71,5 +68,9 @@ peg_status bus_redis_new(struct bus_redis_hub *hub, struct net_loop *loop, uint3
                          struct bus **ret_bus, peg_error *reterr);
 /* It is connected and knows the epoch. On its loop. */
 bool bus_redis_is_connected(const struct bus *bus);
+/* All nodes of a registry have the same one, which Redis keeps: the first that is written holds.
+ * Before bus_redis_hub_check() it is this node's own; another one comes with on_reset(). On its
+ * loop. */
+void bus_redis_secret(const struct bus *bus, uint8_t ret_secret[BUS_REDIS_SECRET_BYTES]);
 
 #endif
