@@ -19,7 +19,6 @@ struct calls_summary {
     int64_t admitted_ms;
     int64_t deadline_ms;
     uint32_t attempt; /* the last one; 0: none yet */
-    uint16_t account; /* of its principal's quotas */
     bool was_sent;    /* a provider was asked to run it */
     bool has_ended;   /* and how: */
     enum calls_outcome_kind kind;

@@ -30,6 +30,7 @@ static const char *why_name(enum calls_why why)
         [CALLS_WHY_UNSTARTED] = " unstarted",
         [CALLS_WHY_UNREAD] = " unread",
         [CALLS_WHY_UNANSWERED] = " unanswered",
+        [CALLS_WHY_UNSETTLED] = " unsettled",
         [CALLS_WHY_UNKNOWN_CALL] = " unknown call",
         [CALLS_WHY_OTHER_VERSION] = " other version",
         [CALLS_WHY_OTHER_REQUEST] = " other request",

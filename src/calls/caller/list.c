@@ -30,7 +30,6 @@ static void summarize(const struct calls_call *call, struct calls_summary *ret_s
         .admitted_ms = subject.admitted_ms,
         .deadline_ms = call->machine.deadline_ms,
         .attempt = call->machine.attempt,
-        .account = call->account,
         .was_sent = call->machine.n_sent > 0,
         .code = {"", 0},
         .principal = call->caller_name,
@@ -57,19 +56,17 @@ void calls_call_count_ended(struct calls_call *call, const struct calls_outcome 
 /* One that has ended, and whose callers are being notified, is among the others. */
 bool calls_list(struct calls_loop *calls, peg_str principal, calls_list_fn *fn, void *user)
 {
-    const uint16_t account = calls_quota_key(calls, principal);
     const struct calls_call *call = calls->first_call;
     struct calls_summary summary;
 
     for (size_t n = 0; call && n < PEG_LIMIT_GATEWAY_LISTED_CALLS; n++, call = call->next) {
-        if (!call->is_counted || call->account != account ||
-            !peg__str_eq(call->caller_name, principal))
+        if (!call->is_counted || !peg__str_eq(call->caller_name, principal))
             continue;
         summarize(call, &summary);
         fn(user, &summary);
     }
     for (size_t i = 0; calls_recent_get(calls->recent, i, &summary); i++)
-        if (summary.account == account && peg__str_eq(summary.principal, principal))
+        if (peg__str_eq(summary.principal, principal))
             fn(user, &summary);
     return !call;
 }

@@ -25,6 +25,9 @@ static const struct calls_outcome reasons[CALLS_N_WHY] = {
                        "and it may run: ask again with the same identity"),
     [CALLS_WHY_UNANSWERED] =
         REFUSED(CALLS_TIMEOUT, "the registry did not answer, and the call may go on: ask again"),
+    [CALLS_WHY_UNSETTLED] =
+        REFUSED(CALLS_OUTCOME_UNKNOWN, "the deadline passed, and the registry does not answer; the "
+                                       "call may have taken effect: check before you retry"),
     [CALLS_WHY_UNKNOWN_CALL] =
         REFUSED(CALLS_NOT_FOUND, "there is no such call (any more): it ended too long ago (results "
                                  "are kept for RESULT_STREAM_MAPPING_TTL), the gateway was "

@@ -88,9 +88,17 @@ static void on_timer(struct net_timer *timer)
     calls_run_event(call, CALLS_TIMER);
 }
 
+/* A registry that does not answer cannot say how the call ends: after a lease its callers are told
+ * so, and do not wait longer. */
 static void on_deadline(struct net_timer *timer)
 {
-    calls_run_event(peg__container_of(timer, struct calls_call, deadline), CALLS_DEADLINE);
+    struct calls_call *call = peg__container_of(timer, struct calls_call, deadline);
+    const int64_t last_ns = call->deadline_ns + call->calls->options.lease_ms * INT64_C(1000000);
+
+    for (struct calls_caller *caller = call->callers; caller; caller = caller->next)
+        if (!caller->deadline.is_armed)
+            calls_call_arm_caller(caller, last_ns);
+    calls_run_event(call, CALLS_DEADLINE);
 }
 
 void calls_run_event(struct calls_call *call, enum calls_event_kind kind)

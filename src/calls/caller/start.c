@@ -53,13 +53,21 @@ static void reject_other_request(struct calls_call *call, struct calls_caller *c
 
 /* ---- one more caller ---- */
 
+/* Its own time is over, or that of the call, which this node did not get ended. */
+static enum calls_why why_caller_ends(const struct calls_call *call)
+{
+    if (!call->machine.ending || calls_state_follows(call->machine.state))
+        return CALLS_WHY_WAIT_OVER;
+    return calls_call_is_keyed(call) ? CALLS_WHY_UNANSWERED : CALLS_WHY_UNSETTLED;
+}
+
 static void on_caller_deadline(struct net_timer *timer)
 {
     struct calls_caller *caller = peg__container_of(timer, struct calls_caller, deadline);
     struct calls_call *call = caller->call;
     struct calls_outcome outcome;
 
-    calls_explain(call, CALLS_WHY_WAIT_OVER, true, &outcome);
+    calls_explain(call, why_caller_ends(call), true, &outcome);
     calls_call_take_caller(caller);
     calls_leave_alone(call);
     caller->events->on_end(caller, &outcome);

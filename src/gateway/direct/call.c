@@ -150,7 +150,6 @@ void direct_call_summary(const struct direct_call *call, struct calls_summary *r
         .took_ns = took_ns,
         .admitted_ms = bus_now_ms(bus) - took_ns / PEG_NS_PER_MS,
         .deadline_ms = call->deadline_ms,
-        .account = call->account,
         .was_sent = true,
         .code = {"", 0},
         .principal = peg__blob_str(call->principal),
