@@ -494,6 +494,8 @@ enum {
     PEG_LIMIT_GATEWAY_LEASE_MS = 10000,
     /* A canceled call that runs may end by itself for so long. */
     PEG_LIMIT_GATEWAY_GRACE_MS = 5000,
+    /* A node that cannot end a call tells its callers so long after the deadline. */
+    PEG_LIMIT_GATEWAY_SETTLE_MS = 60000,
     /* A call with an identity whose caller lost its connection runs on for so long, to be asked. */
     PEG_LIMIT_GATEWAY_REATTACH_MS = 10000,
     /* The outcome of a call with an identity is kept after its deadline, for who asks again. */

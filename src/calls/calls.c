@@ -24,6 +24,8 @@ static void take_defaults(struct calls_options *options)
         options->lease_ms = PEG_LIMIT_GATEWAY_LEASE_MS;
     if (!options->grace_ms)
         options->grace_ms = PEG_LIMIT_GATEWAY_GRACE_MS;
+    if (!options->settle_ms)
+        options->settle_ms = PEG_LIMIT_GATEWAY_SETTLE_MS;
     if (!options->reattach_ms)
         options->reattach_ms = PEG_LIMIT_GATEWAY_REATTACH_MS;
     if (!options->keep_ms)

@@ -39,11 +39,12 @@ struct calls_options {
     int64_t call_timeout_ms; /* PEG_LIMIT_GATEWAY_CALL_MS: of a call that names none */
     int64_t lease_ms;        /* PEG_LIMIT_GATEWAY_LEASE_MS: of providers, and of loops */
     int64_t grace_ms;        /* PEG_LIMIT_GATEWAY_GRACE_MS: for a canceled call to end by itself */
-    int64_t reattach_ms;     /* PEG_LIMIT_GATEWAY_REATTACH_MS: for a lost caller to ask again */
-    int64_t keep_ms;    /* PEG_LIMIT_GATEWAY_KEEP_MS: outcomes of named calls, after their end */
-    size_t max_calls;   /* PEG_LIMIT_GATEWAY_CALLS: coordinated here at once */
-    size_t max_queue;   /* PEG_LIMIT_GATEWAY_QUEUE: calls that wait for one provider */
-    size_t max_payload; /* PEG_LIMIT_GATEWAY_PAYLOAD_BYTES: arguments of a call */
+    int64_t settle_ms;   /* PEG_LIMIT_GATEWAY_SETTLE_MS: after a deadline, for the bus to answer */
+    int64_t reattach_ms; /* PEG_LIMIT_GATEWAY_REATTACH_MS: for a lost caller to ask again */
+    int64_t keep_ms;     /* PEG_LIMIT_GATEWAY_KEEP_MS: outcomes of named calls, after their end */
+    size_t max_calls;    /* PEG_LIMIT_GATEWAY_CALLS: coordinated here at once */
+    size_t max_queue;    /* PEG_LIMIT_GATEWAY_QUEUE: calls that wait for one provider */
+    size_t max_payload;  /* PEG_LIMIT_GATEWAY_PAYLOAD_BYTES: arguments of a call */
     size_t max_queue_bytes; /* PEG_LIMIT_GATEWAY_QUEUE_BYTES: of their payloads */
     /* PEG_LIMIT_GATEWAY_LARGE_REQUEST_BYTES: of large requests of calls coordinated here */
     size_t max_large_bytes;

@@ -771,6 +771,66 @@ TEST(an_end_without_memory_is_the_same_for_who_asks_again)
     CHECK(n_notified > 1);
 }
 
+static void refuse(struct bus *bus, const struct bus_key *key, struct peg__blob *value,
+                   int64_t keep_until_ms, struct bus_wait *wait)
+{
+    (void)bus;
+    (void)key;
+    (void)value;
+    (void)keep_until_ms;
+    wait->fn(wait, &(struct bus_answer){.status = PEG_EIO});
+}
+
+static bool told_that_nothing_is_known(int64_t timeout_ms)
+{
+    const struct calls_options options = {.settle_ms = 5 * timeout_ms};
+    struct caller keyed;
+    struct caller unkeyed;
+    struct player player;
+    struct world world;
+    const struct bus_ops *ops;
+    struct bus_ops broken;
+    int64_t begun_ns;
+    bool was_in_time;
+
+    world_open(&world, &options);
+    begun_ns = bus_now_ns(world.bus);
+    attach(&world, &player, "incarnation-1", 2);
+    call_as(&world, &keyed, "add", "key-1", timeout_ms);
+    call_as(&world, &unkeyed, "add", "", timeout_ms);
+    was_in_time = player.n_handed == 2;
+    ops = world.bus->ops;
+    broken = *ops;
+    broken.put_if_absent = refuse;
+    world.bus->ops = &broken;
+    sleep_ms(2 * timeout_ms);
+    settle(&world);
+    was_in_time &= bus_now_ns(world.bus) - begun_ns < options.settle_ms * PEG_NS_PER_MS;
+    if (was_in_time)
+        CHECK_INT(keyed.n_ends + unkeyed.n_ends, 0);
+    await_end(&world, &keyed);
+    await_end(&world, &unkeyed);
+    if (was_in_time) {
+        CHECK(keyed.error == CALLS_TIMEOUT && keyed.was_started);
+        CHECK(unkeyed.error == CALLS_OUTCOME_UNKNOWN && unkeyed.was_started);
+        world.bus->ops = ops;
+        call_as(&world, &keyed, "add", "key-1", 0);
+        await_end(&world, &keyed);
+        CHECK(keyed.outcome == CALLS_KIND_UNKNOWN);
+        CHECK_INT(player.n_handed, 2);
+    }
+    world.bus->ops = ops;
+    world_close(&world);
+    return was_in_time;
+}
+
+/* Its callers are told that the node does not know, and the call ends when the bus answers again.
+ */
+TEST(callers_do_not_wait_without_end_for_a_bus_that_does_not_answer)
+{
+    t_try_with_more_time(told_that_nothing_is_known, 50);
+}
+
 static bool ran_until_its_deadline(int64_t timeout_ms)
 {
     struct world world;

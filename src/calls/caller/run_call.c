@@ -88,12 +88,12 @@ static void on_timer(struct net_timer *timer)
     calls_run_event(call, CALLS_TIMER);
 }
 
-/* A registry that does not answer cannot say how the call ends: after a lease its callers are told
- * so, and do not wait longer. */
+/* A registry that does not answer cannot say how the call ends: some time later its callers are
+ * told so. */
 static void on_deadline(struct net_timer *timer)
 {
     struct calls_call *call = peg__container_of(timer, struct calls_call, deadline);
-    const int64_t last_ns = call->deadline_ns + call->calls->options.lease_ms * INT64_C(1000000);
+    const int64_t last_ns = call->deadline_ns + call->calls->options.settle_ms * INT64_C(1000000);
 
     for (struct calls_caller *caller = call->callers; caller; caller = caller->next)
         if (!caller->deadline.is_armed)
