@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client for test_clients.py: reads requests, a line of JSON each, and prints what came of each. caller.py does the
-// same.
+// A client for test_clients.py: reads requests, a line of JSON each, and prints what came of each. SIGINT ends the
+// request, not the client. caller.py does the same.
 //
 //   caller.mjs ADDRESSES TOKEN
 
@@ -10,14 +10,17 @@ import { connect, ToolError } from "pegboard";
 
 const [addresses, token] = process.argv.slice(2);
 const client = connect(addresses, { token });
+let request;
+process.on("SIGINT", () => request.abort());
 
 function optionsOf({ timeout, idempotency_key: idempotencyKey, metadata }) {
-  return { ...(timeout ? { timeoutMs: timeout * 1000 } : {}), idempotencyKey, metadata };
+  request = new AbortController();
+  return { ...(timeout ? { timeoutMs: timeout * 1000 } : {}), idempotencyKey, metadata, signal: request.signal };
 }
 
-async function streamed(args, isLeft) {
+async function streamed(args, options, isLeft) {
   const events = [];
-  for await (const { type, delta, value } of client.stream(...args)) {
+  for await (const { type, delta, value } of client.stream(...args, optionsOf(options))) {
     if (isLeft && type === "output") return delta;
     events.push({ type, ...(type === "output" ? { delta } : {}), ...(type === "result" ? { value } : {}) });
   }
@@ -26,8 +29,8 @@ async function streamed(args, isLeft) {
 
 async function answer(verb, args, options) {
   switch (verb) {
-    case "stream": return streamed(args, false);
-    case "stream, and leave": return streamed(args, true);
+    case "stream": return streamed(args, options, false);
+    case "stream, and leave": return streamed(args, options, true);
     case "long": return client.wait(await client.start(...args));
     case "toolsets": return (await client.toolsets()).map(({ name }) => name);
     case "tools": return client.tools(...args);

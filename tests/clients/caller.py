@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client for test_clients.py: reads requests, a line of JSON each, and prints what came of each. caller.mjs does the
-same.
+"""A client for test_clients.py: reads requests, a line of JSON each, and prints what came of each. SIGINT ends the
+request, not the client. caller.mjs does the same.
 
     caller.py WAITING|AIO ADDRESSES TOKEN
 """
 
 import asyncio
 import json
+import signal
 import sys
 
 import pegboard
 from pegboard import aio
 
 KIND, ADDRESSES, TOKEN = sys.argv[1:4]
-FAILURES = (pegboard.ToolError, pegboard.PegboardError)
+FAILURES = (pegboard.ToolError, pegboard.PegboardError, KeyboardInterrupt, asyncio.CancelledError)
 
 
 def failure(error):
     if isinstance(error, pegboard.ToolError):
         return {"error": {"class": "ToolError", "code": error.code, "message": str(error)}}
+    if not isinstance(error, pegboard.PegboardError):
+        return {"error": {"class": type(error).__name__}}
     return {"error": {"class": type(error).__name__, "code": error.name, "message": str(error),
                       "started": error.started}}
 
@@ -31,9 +34,9 @@ def event_of(event):
 
 def answer(client, verb, arguments, options):
     if verb == "stream":
-        return [event_of(event) for event in client.stream(*arguments)]
+        return [event_of(event) for event in client.stream(*arguments, **options)]
     if verb == "stream, and leave":
-        for event in client.stream(*arguments):
+        for event in client.stream(*arguments, **options):
             if isinstance(event, pegboard.Output):
                 return event.delta
     if verb == "long":
@@ -45,9 +48,9 @@ def answer(client, verb, arguments, options):
 
 async def answer_later(client, verb, arguments, options):
     if verb == "stream":
-        return [event_of(event) async for event in client.stream(*arguments)]
+        return [event_of(event) async for event in client.stream(*arguments, **options)]
     if verb == "stream, and leave":
-        async for event in client.stream(*arguments):
+        async for event in client.stream(*arguments, **options):
             if isinstance(event, pegboard.Output):
                 return event.delta
     if verb == "long":
@@ -70,8 +73,10 @@ def waiting():
 async def not_waiting():
     async with aio.connect(ADDRESSES, token=TOKEN) as client:
         while line := await asyncio.to_thread(sys.stdin.readline):
+            task = asyncio.create_task(answer_later(client, *json.loads(line)))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
             try:
-                said = {"value": await answer_later(client, *json.loads(line))}
+                said = {"value": await task}
             except FAILURES as error:
                 said = failure(error)
             print(json.dumps(said), flush=True)

@@ -53,7 +53,8 @@ def once(make, *arguments):
 def folder():
     """With these programs, and the package for Node."""
     place = at_the_end.enter_context(tempfile.TemporaryDirectory(prefix="clients-"))
-    for name in ("tools.py", "caller.py", "tools.mjs", "caller.mjs", "silent.py", "checked.py", "checked.mts", "tsconfig.json"):
+    for name in ("tools.py", "caller.py", "tools.mjs", "caller.mjs", "silent.py", "scripted.py", "checked.py",
+                 "checked.mts", "tsconfig.json"):
         shutil.copy(os.path.join(HERE, name), place)
     return place
 
@@ -109,6 +110,18 @@ class Provider(Process):
 
     def is_offered(self):
         return self.line_with(" is offered at ")
+
+
+class Scripted(Process):
+    """A gateway that answers as it is told."""
+
+    def __init__(self, *answers):
+        super().__init__(command("python", "scripted", *answers))
+        self.address = self.line().strip()
+
+    def asked(self, n):
+        """The epochs that the next n requests name."""
+        return [json.loads(self.line()) for _ in range(n)]
 
 
 def world():
@@ -409,6 +422,46 @@ def a_call_that_a_gateway_has_forgotten_is_not_started_again_for(kind):
             same(error["class"], "OutcomeUnknown")
             provider.process.kill()
             same(begun(provider), 1)
+
+
+CALL = ("call", "tools", "any", {})
+STREAM = ("stream", *CALL[1:])
+
+
+@for_each(*KINDS)
+def a_call_that_is_asked_for_again_names_the_epoch_under_which_it_was_first_for(kind):
+    key = {"idempotency_key": "k"}
+    with Scripted("lost", "lost") as server, Caller(kind, server.address) as client:
+        same(client.ask(*CALL, **key)["error"]["class"], "OutcomeUnknown")
+        same([client.ask(*CALL, **key) for _ in range(2)], [{"value": 1}] * 2)
+        same(server.asked(4), [None, "unknown", "unknown", None])  # an end that is known is forgotten
+    with Scripted("result", "lost", "lost", "lost", "tool error") as server, \
+            Caller(kind, server.address) as client:
+        client.ask("toolsets")
+        same(client.ask(*CALL, **key)["error"]["class"], "OutcomeUnknown")
+        same(client.ask(*STREAM, **key)["error"]["class"], "ToolError")
+        same(client.ask(*CALL, **key), {"value": 1})
+        same(server.asked(6), [None, None, "1", "1", "1", None])
+
+
+@for_each(*KINDS)
+def a_call_that_was_left_is_asked_for_again_under_its_epoch_for(kind):
+    with Scripted("result", "hang", "result", "hang") as server, Caller(kind, server.address) as client:
+        client.ask("toolsets")
+        same(client.ask("stream, and leave", *CALL[1:], idempotency_key="a"), {"value": "begun\n"})
+        same(client.ask(*CALL, idempotency_key="a"), {"value": 1})
+        client.begin(*CALL, idempotency_key="b")
+        same(server.asked(4), [None, None, "1", None])
+        client.process.send_signal(signal.SIGINT)
+        check("error" in client.answer(), client)
+        same(client.ask(*CALL, idempotency_key="b"), {"value": 1})
+        same(server.asked(1), ["3"])
+
+
+@for_each(*KINDS)
+def a_stream_ends_with_its_result_for(kind):
+    with Scripted("result, and lost") as server, Caller(kind, server.address) as client:
+        same(client.ask(*STREAM, idempotency_key="k"), {"value": [{"type": "result", "value": 1}]})
 
 
 @scenario

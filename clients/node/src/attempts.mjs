@@ -16,8 +16,9 @@ export class Attempts {
   #until;
   #identity; // of a call; null if it has none
   #mayBeRepeated;
-  #asked; // the epoch to be named
   #epoch;
+  #asked; // the epoch to be named
+  #mayRun = false; // the last attempt
   #lost = null; // the first connection that broke
   #nodes = 0;
   #left = 0;
@@ -28,14 +29,15 @@ export class Attempts {
     this.#until = timeoutMs ? Date.now() + timeoutMs : 0;
     this.#identity = starts && request.idempotencyKey ? JSON.stringify([request.toolset, request.idempotencyKey]) : null;
     this.#mayBeRepeated = !starts || this.#identity !== null;
-    this.#asked = link.asked.get(this.#identity);
     this.#epoch = link.epoch || "unknown";
+    this.#asked = link.asked.get(this.#identity);
   }
 
   * each(clients) {
     this.#nodes = this.#left = clients.length;
     for (let i = 0; ; i++) {
       this.#left--;
+      this.#mayRun = true;
       yield clients[i % clients.length];
     }
   }
@@ -57,7 +59,9 @@ export class Attempts {
     if (epoch) this.#link.epoch = epoch;
   }
 
+  /** Its end is known. */
   done() {
+    this.#mayRun = false;
     this.#link.asked.delete(this.#identity);
   }
 
@@ -65,21 +69,24 @@ export class Attempts {
   failed(status) {
     this.note(status.metadata);
     const failure = fromStatus(status);
-    const isRefused = failure.started === false;
-    if (!isRefused) this.#keepEpoch();
-    else if (this.#asked) failure.started = null; // not now; but perhaps when it was asked for first
+    this.#mayRun = failure.started !== false;
+    // Not now; but perhaps when it was asked for first.
+    if (this.#identity && this.#asked && !this.#mayRun) failure.started = null;
     if (isLost(status) && this.#mayBeRepeated) {
       if (!this.#lost) [this.#lost, this.#left] = [failure, this.#nodes];
-    } else if (!isRefused || !(this.#lost || failure instanceof ServiceUnavailable)) {
+    } else if (this.#mayRun || !(this.#lost || failure instanceof ServiceUnavailable)) {
       throw failure;
     }
     if (this.#left === 0 || (this.#until && Date.now() >= this.#until)) throw this.#lost ?? failure;
   }
 
-  #keepEpoch() {
-    if (!this.#identity) return;
+  /** At the end of every attempt, also if its loop was left: what may run may be asked for again. */
+  keepEpoch() {
+    if (!this.#mayRun || !this.#identity) return;
+    const { asked } = this.#link;
     this.#asked ??= this.#epoch;
-    this.#link.asked.set(this.#identity, this.#asked);
-    if (this.#link.asked.size > MAX_ASKED) this.#link.asked.delete(this.#link.asked.keys().next().value);
+    asked.delete(this.#identity); // to be the last again
+    asked.set(this.#identity, this.#asked);
+    if (asked.size > MAX_ASKED) asked.delete(asked.keys().next().value);
   }
 }

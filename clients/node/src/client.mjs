@@ -51,17 +51,19 @@ export class Client {
       stream.on("metadata", (metadata) => attempts.note(metadata));
       try {
         for await (const event of stream) {
+          if (event.event === "result") attempts.done();
           const made = eventOf(event);
           if (!made || (made.type === "started" && hasStarted)) continue; // the stream was begun again
           hasStarted ||= made.type === "started";
           yield made;
+          if (made.type === "result") return;
         }
-        attempts.done();
         return;
       } catch (error) {
         if (error instanceof ToolError) throw error;
         attempts.failed(error);
       } finally {
+        attempts.keepEpoch();
         release();
         stream.cancel();
       }
@@ -125,6 +127,8 @@ export class Client {
         return response;
       } catch (error) {
         attempts.failed(error);
+      } finally {
+        attempts.keepEpoch();
       }
     }
   }

@@ -58,14 +58,16 @@ class Client:
                                                           metadata=attempts.metadata())
             try:
                 attempts.note(responses.initial_metadata())
-                for event in map(requests.event_of, responses):
-                    if event and attempts.is_new(event):
+                for event in map(attempts.event_of, responses):
+                    if event:
                         yield event
-                attempts.done()
+                    if isinstance(event, Result):
+                        return
                 return
             except grpc.RpcError as error:
                 attempts.failed(error)
             finally:
+                attempts.keep_epoch()
                 responses.cancel()
 
     def reply(self, request: Any, timeout: float | None) -> Reply:
@@ -122,10 +124,11 @@ class Client:
             try:
                 response, call = method(channel, verb).with_call(request, timeout=attempts.time_left(),
                                                                  metadata=attempts.metadata())
-            except grpc.RpcError as error:
-                attempts.failed(error)
-            else:
                 attempts.note(call.initial_metadata())
                 attempts.done()
                 return response
+            except grpc.RpcError as error:
+                attempts.failed(error)
+            finally:
+                attempts.keep_epoch()
         raise AssertionError("there is an address")

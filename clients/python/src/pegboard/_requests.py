@@ -129,8 +129,9 @@ class Attempts:
         self._until = time.monotonic() + timeout if timeout else None
         self._identity = identity_of(request) if verb in STARTING else None
         self._may_be_repeated = verb not in STARTING or self._identity is not None
-        self._asked = link.asked.get(self._identity) if self._identity else None  # the epoch to be named
         self._epoch = link.epoch or "unknown"
+        self._asked = link.asked.get(self._identity) if self._identity else None  # the epoch to be named
+        self._may_run = False  # the last attempt
         self._lost: PegboardError | None = None  # the first connection that broke
         self._n_nodes = 0
         self._left = 0
@@ -140,6 +141,7 @@ class Attempts:
         self._n_nodes = self._left = len(channels)
         for channel in itertools.cycle(channels):
             self._left -= 1
+            self._may_run = True
             yield channel
 
     def metadata(self) -> list[tuple[str, str]]:
@@ -153,13 +155,18 @@ class Attempts:
             if key == "pegboard-epoch":
                 self._link.epoch = value
 
-    def is_new(self, event: Started | Output | Result) -> bool:
-        """False: the stream was begun again."""
+    def event_of(self, response: Any) -> Started | Output | Result | None:
+        """None: of a later version, or the stream was begun again."""
+        if response.HasField("result"):
+            self.done()
+        event = event_of(response)
         was_started = self._has_started
         self._has_started |= isinstance(event, Started)
-        return not (was_started and isinstance(event, Started))
+        return None if was_started and isinstance(event, Started) else event
 
     def done(self) -> None:
+        """Its end is known."""
+        self._may_run = False
         if self._identity:
             self._link.asked.pop(self._identity, None)
 
@@ -168,23 +175,23 @@ class Attempts:
         self.note(error.initial_metadata())
         self.note(error.trailing_metadata())
         failure = errors.from_rpc(error)
-        is_refused = failure.started is False
-        if not is_refused:
-            self._keep_epoch()
-        elif self._asked:
+        self._may_run = failure.started is not False
+        if self._identity and self._asked and not self._may_run:
             failure.started = None  # not now; but perhaps when it was asked for first
         if errors.is_lost(error) and self._may_be_repeated:
             if not self._lost:
                 self._lost, self._left = failure, self._n_nodes
-        elif not is_refused or not (self._lost or isinstance(failure, ServiceUnavailable)):
+        elif self._may_run or not (self._lost or isinstance(failure, ServiceUnavailable)):
             raise failure from None
         if self._left == 0 or self.time_left() == 0:
             raise self._lost or failure from None
 
-    def _keep_epoch(self) -> None:
-        if not self._identity:
+    def keep_epoch(self) -> None:
+        """At the end of every attempt, also if it was canceled: what may run may be asked for again."""
+        if not self._may_run or not self._identity:
             return
         self._asked = self._asked or self._epoch
+        self._link.asked.pop(self._identity, None)
         self._link.asked[self._identity] = self._asked
         while len(self._link.asked) > MAX_ASKED:
             self._link.asked.pop(next(iter(self._link.asked)), None)

@@ -63,14 +63,16 @@ class Client:
             try:
                 attempts.note(await responses.initial_metadata())
                 async for response in responses:
-                    event = requests.event_of(response)
-                    if event and attempts.is_new(event):
+                    event = attempts.event_of(response)
+                    if event:
                         yield event
-                attempts.done()
+                    if isinstance(event, Result):
+                        return
                 return
             except grpc.RpcError as error:
                 attempts.failed(error)
             finally:
+                attempts.keep_epoch()
                 responses.cancel()
 
     async def reply(self, request: Any, timeout: float | None) -> Reply:
@@ -120,12 +122,13 @@ class Client:
             call = method(channel, verb)(request, timeout=attempts.time_left(), metadata=attempts.metadata())
             try:
                 response = await call
-            except grpc.RpcError as error:
-                attempts.failed(error)
-            else:
                 attempts.note(await call.initial_metadata())
                 attempts.done()
                 return response
+            except grpc.RpcError as error:
+                attempts.failed(error)
+            finally:
+                attempts.keep_epoch()
         raise AssertionError("there is an address")
 
 
