@@ -459,6 +459,18 @@ def a_call_that_was_left_is_asked_for_again_under_its_epoch_for(kind):
 
 
 @for_each(*KINDS)
+def an_answer_after_a_lost_connection_counts_if_it_is_definite_for(kind):
+    cases = [(CALL, "validation_error", "ValidationError"), (CALL, "timeout", "CallTimeout"),
+             (CALL, "canceled", "Canceled"), (CALL, "not_found", "OutcomeUnknown"),
+             (("toolsets",), "not_found", "NotFound"), (("toolsets",), "unauthenticated", "Unauthenticated")]
+    with Scripted(*[answer for case in cases for answer in ("lost", case[1])]) as server, \
+            Caller(kind, server.address) as client:
+        for request, name, wanted in cases:
+            key = {"idempotency_key": name} if request is CALL else {}
+            same(client.ask(*request, **key)["error"]["class"], wanted)
+
+
+@for_each(*KINDS)
 def a_stream_ends_with_its_result_for(kind):
     with Scripted("result, and lost") as server, Caller(kind, server.address) as client:
         same(client.ask(*STREAM, idempotency_key="k"), {"value": [{"type": "result", "value": 1}]})

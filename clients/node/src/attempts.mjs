@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { fromStatus, isLost, ServiceUnavailable } from "./errors.mjs";
+import { Canceled, CallTimeout, fromStatus, isLost, ServiceUnavailable, ValidationError } from "./errors.mjs";
 
 const STARTING = ["CallTool", "CallToolStream", "StartTool"];
+// Of a call that was not started: it is not elsewhere, either.
+const DEFINITE = [ValidationError, CallTimeout, Canceled];
 const MAX_ASKED = 1000; // calls of which an epoch is kept
 
 /**
@@ -74,7 +76,7 @@ export class Attempts {
     if (this.#identity && this.#asked && !this.#mayRun) failure.started = null;
     if (isLost(status) && this.#mayBeRepeated) {
       if (!this.#lost) [this.#lost, this.#left] = [failure, this.#nodes];
-    } else if (this.#mayRun || !(this.#lost || failure instanceof ServiceUnavailable)) {
+    } else if (this.#mayRun || !this.#isInDoubt(failure)) {
       throw failure;
     }
     if (this.#left === 0 || (this.#until && Date.now() >= this.#until)) throw this.#lost ?? failure;
@@ -88,5 +90,11 @@ export class Attempts {
     asked.delete(this.#identity); // to be the last again
     asked.set(this.#identity, this.#asked);
     if (asked.size > MAX_ASKED) asked.delete(asked.keys().next().value);
+  }
+
+  /** Does another node have to be asked? A refusal does not show what became of a call whose connection broke. */
+  #isInDoubt(refusal) {
+    if (refusal instanceof ServiceUnavailable) return true;
+    return this.#lost && this.#identity && !DEFINITE.some((kind) => refusal instanceof kind);
   }
 }

@@ -15,12 +15,13 @@ from . import errors
 from ._link import Link
 from ._protos import v1
 from ._schema import ServerData, to_json
-from .errors import PegboardError, ServiceUnavailable, ToolError
+from .errors import Canceled, CallTimeout, PegboardError, ServiceUnavailable, ToolError, ValidationError
 
 TIMEOUT_S = 30.0
 GRACE_S = 10.0  # beyond the timeout of a call: the gateway tells how it ended
 MAX_ASKED = 1000  # calls of which an epoch is kept
 STARTING = ("CallTool", "CallToolStream", "StartTool")
+DEFINITE = (ValidationError, CallTimeout, Canceled)  # of a call that was not started: it is not elsewhere, either
 Arguments = Union[Mapping[str, Any], str, bytes, None]
 
 
@@ -181,10 +182,16 @@ class Attempts:
         if errors.is_lost(error) and self._may_be_repeated:
             if not self._lost:
                 self._lost, self._left = failure, self._n_nodes
-        elif self._may_run or not (self._lost or isinstance(failure, ServiceUnavailable)):
+        elif self._may_run or not self._is_in_doubt(failure):
             raise failure from None
         if self._left == 0 or self.time_left() == 0:
             raise self._lost or failure from None
+
+    def _is_in_doubt(self, refusal: PegboardError) -> bool:
+        """Does another node have to be asked? A refusal does not show what became of a call whose connection broke."""
+        if isinstance(refusal, ServiceUnavailable):
+            return True
+        return self._lost is not None and self._identity is not None and not isinstance(refusal, DEFINITE)
 
     def keep_epoch(self) -> None:
         """At the end of every attempt, also if it was canceled: what may run may be asked for again."""
