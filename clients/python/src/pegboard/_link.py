@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Sequence, Union
 
@@ -23,7 +24,9 @@ class Link:
     metadata: list[tuple[str, str]]
     credentials: Any = None  # None: without TLS
     epoch: str = ""  # of what the registry remembers of calls, as last reported; "": not known
-    asked: dict[tuple[str, ...], str] = field(default_factory=dict)  # identities of calls whose end is not known
+    # The epochs of calls whose end is not known, by their identity. Threads share it without a lock, one method at a
+    # time: a stream that is collected as garbage ends here, too, perhaps on the thread that would hold the lock.
+    asked: OrderedDict[tuple[str, ...], str] = field(default_factory=OrderedDict)
 
     def channel(self, address: str, module: Any = grpc) -> Any:
         """`module` is grpc or grpc.aio."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import time
@@ -198,10 +199,11 @@ class Attempts:
         if not self._may_run or not self._identity:
             return
         self._asked = self._asked or self._epoch
-        self._link.asked.pop(self._identity, None)
         self._link.asked[self._identity] = self._asked
-        while len(self._link.asked) > MAX_ASKED:
-            self._link.asked.pop(next(iter(self._link.asked)), None)
+        with contextlib.suppress(KeyError):  # another thread knows its end
+            self._link.asked.move_to_end(self._identity)
+        if len(self._link.asked) > MAX_ASKED:
+            self._link.asked.popitem(last=False)
 
 
 def identity_of(request: Any) -> tuple[str, ...] | None:
