@@ -31,6 +31,7 @@ async function answer(verb, args, options) {
   switch (verb) {
     case "stream": return streamed(args, options, false);
     case "stream, and leave": return streamed(args, options, true);
+    case "wait": return client.wait(...args);
     case "long": return client.wait(await client.start(...args));
     case "toolsets": return (await client.toolsets()).map(({ name }) => name);
     case "tools": return client.tools(...args);

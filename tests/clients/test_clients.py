@@ -435,13 +435,14 @@ def a_call_that_is_asked_for_again_names_the_epoch_under_which_it_was_first_for(
         same(client.ask(*CALL, **key)["error"]["class"], "OutcomeUnknown")
         same([client.ask(*CALL, **key) for _ in range(2)], [{"value": 1}] * 2)
         same(server.asked(4), [None, "unknown", "unknown", None])  # an end that is known is forgotten
-    with Scripted("result", "lost", "lost", "lost", "tool error") as server, \
+    with Scripted("result", "lost", "lost", "lost", "tool error", "result", "lost") as server, \
             Caller(kind, server.address) as client:
         client.ask("toolsets")
         same(client.ask(*CALL, **key)["error"]["class"], "OutcomeUnknown")
         same(client.ask(*STREAM, **key)["error"]["class"], "ToolError")
         same(client.ask(*CALL, **key), {"value": 1})
-        same(server.asked(6), [None, None, "1", "1", "1", None])
+        same(client.ask("wait", "0" * 32), {"value": 1})
+        same(server.asked(8), [None, None, "1", "1", "1", None, "6", "6"])
 
 
 @for_each(*KINDS)

@@ -33,6 +33,8 @@ export class Attempts {
     this.#mayBeRepeated = !starts || this.#identity !== null;
     this.#epoch = link.epoch || "unknown";
     this.#asked = link.asked.get(this.#identity);
+    // What waits has been started: a registry with another memory has forgotten it.
+    if (verb === "AwaitTool") this.#asked = link.epoch;
   }
 
   * each(clients) {

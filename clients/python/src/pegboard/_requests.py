@@ -133,6 +133,8 @@ class Attempts:
         self._may_be_repeated = verb not in STARTING or self._identity is not None
         self._epoch = link.epoch or "unknown"
         self._asked = link.asked.get(self._identity) if self._identity else None  # the epoch to be named
+        if verb == "AwaitTool":  # what waits has been started: a registry with another memory has forgotten it
+            self._asked = link.epoch
         self._may_run = False  # the last attempt
         self._lost: PegboardError | None = None  # the first connection that broke
         self._n_nodes = 0
