@@ -383,7 +383,7 @@ def begun(provider):
 
 
 @for_each(*KINDS)
-def a_call_with_an_identity_goes_on_at_the_next_node_for(kind):
+def only_a_call_with_an_identity_goes_on_at_the_next_node_for(kind):
     if not shutil.which("redis-server"):
         raise Skip("there is no redis-server: tools/setup --test installs it")
     path = os.path.join(once(folder), "go-on-" + kind)
@@ -392,20 +392,24 @@ def a_call_with_an_identity_goes_on_at_the_next_node_for(kind):
         with Process(["redis-server", "--port", "0", "--unixsocket", place + "/s", "--save", ""]) as server:
             server.line_with("ready to accept connections")
             with Gateway(*redis) as one, Gateway(*redis) as other, Provider("python", other.address) as provider, \
-                    Caller(kind, f"{one.address},{other.address}") as client:
+                    Caller(kind, f"{one.address},{other.address}") as client, \
+                    Caller(kind, f"{one.address},{other.address}") as without:
                 await_toolset(one, "tools", provider)
-                client.begin("call", "tools", "wait_for_a_file", {"path": path}, idempotency_key="k")
-                provider.line_with("begun")
+                for caller, key in (client, "k"), (without, None):
+                    caller.begin("call", "tools", "wait_for_a_file", {"path": path}, idempotency_key=key)
+                    provider.line_with("begun")
                 one.stop(signal.SIGKILL)
+                same(without.answer()["error"]["class"], "OutcomeUnknown")
                 with open(path, "w", encoding="ascii"):
                     same(client.answer(), {"value": "found"})
-                same(begun(provider), 1)
+                same(begun(provider), 2)
 
 
 @for_each(*KINDS)
 def a_call_that_a_gateway_has_forgotten_is_not_started_again_for(kind):
     call = ("call", "tools", "wait_for_a_file", {"path": os.path.join(once(folder), "never")})
     with Gateway() as gateway, Provider("python", gateway.address) as provider, Caller(kind, gateway.address) as client:
+        client.ask("toolsets")  # so that it knows the epoch
         client.begin(*call, idempotency_key="k")
         provider.line_with("begun")
         gateway.stop(signal.SIGKILL)
@@ -413,15 +417,19 @@ def a_call_that_a_gateway_has_forgotten_is_not_started_again_for(kind):
         with Gateway(address=gateway.address) as after:
             provider.is_offered()
             await_toolset(after, "tools", provider)
-            for _ in range(600):  # it connects again when its pause is over
-                error = client.ask(*call, idempotency_key="k")["error"]
-                if error["class"] != "ServiceUnavailable":
-                    break
-                same(error["started"], None)  # the first request may have started it
-                time.sleep(0.1)
-            same(error["class"], "OutcomeUnknown")
+            await_connection(client)  # and the other one
+            same(client.ask(*call, idempotency_key="k", timeout=5)["error"]["class"], "OutcomeUnknown")
             provider.process.kill()
             same(begun(provider), 1)
+
+
+def await_connection(client):
+    """It connects again when its pause is over."""
+    for _ in range(600):
+        if "value" in client.ask("toolsets"):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"it does not connect: {client}")
 
 
 CALL = ("call", "tools", "any", {})
@@ -443,6 +451,12 @@ def a_call_that_is_asked_for_again_names_the_epoch_under_which_it_was_first_for(
         same(client.ask(*CALL, **key), {"value": 1})
         same(client.ask("wait", "0" * 32), {"value": 1})
         same(server.asked(8), [None, None, "1", "1", "1", None, "6", "6"])
+
+
+@for_each(*KINDS)
+def a_call_without_an_identity_is_asked_for_once_for(kind):
+    with Scripted("lost", "lost") as server, Caller(kind, server.address) as client:
+        same([client.ask(*request)["error"]["class"] for request in (CALL, STREAM)], ["OutcomeUnknown"] * 2)
 
 
 @for_each(*KINDS)
