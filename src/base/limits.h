@@ -439,8 +439,7 @@ enum {
      * sooner. */
     PEG_LIMIT_GRPC_KEEPALIVE_MS = 60000,
     PEG_LIMIT_GRPC_KEEPALIVE_TIMEOUT_MS = 20000,
-    /* Clients that ping more often get two strikes, then GOAWAY. grpc-go's least interval is 10 s.
-     */
+    /* Clients that ping more often get two strikes, then GOAWAY. grpc-go keeps 10 s. */
     PEG_LIMIT_GRPC_PING_MS = 8000,
     PEG_LIMIT_GRPC_PING_STRIKES = 2,
     PEG_LIMIT_GRPC_AGE_GRACE_MS = 30000,
@@ -477,8 +476,7 @@ enum {
     PEG_LIMIT_GRPC_SYMBOL_BYTES = 4096,
     /* Messages declared inside messages; protoc stops at 32 too. */
     PEG_LIMIT_GRPC_NESTING = 32,
-    /* Services whose health is reported; a request for all of them gets at most a hundred, as the
-     * protocol says. */
+    /* Services whose health is reported; the protocol has a hundred in a list of all. */
     PEG_LIMIT_GRPC_HEALTH_SERVICES = 1000,
     PEG_LIMIT_GRPC_HEALTH_LISTED = 100,
     /* A request for health: the name of a service. It is open to all, as is reflection, whose
