@@ -62,10 +62,8 @@ static peg_status check_bounds(const peg_gateway_config *config, peg_error *rete
     return PEG_OK;
 }
 
-peg_status gw_check_config(const peg_gateway_config *config, peg_error *reterr)
+static peg_status check_redis(const peg_gateway_config *config, peg_error *reterr)
 {
-    peg_status status;
-
     if (config->redis_password && config->redis_password[0] && !gw_has_redis(config))
         return reject_config(reterr, "redis_password", "it needs redis, which says whose it is");
     if ((config->redis_ca || config->redis_cert || config->redis_key) && !gw_has_redis(config))
@@ -74,6 +72,15 @@ peg_status gw_check_config(const peg_gateway_config *config, peg_error *reterr)
         return reject_config(reterr, "store",
                              "SQLite is for one node: in a cluster leave it out, and toolsets are "
                              "kept in memory and on Redis");
+    return PEG_OK;
+}
+
+peg_status gw_check_config(const peg_gateway_config *config, peg_error *reterr)
+{
+    peg_status status = check_redis(config, reterr);
+
+    if (status)
+        return status;
     /* In a cluster it is part of keys. */
     if (config->name && wire_check_name(peg__str(config->name), "name", NULL))
         return reject_config(reterr, "name",
