@@ -149,6 +149,13 @@ struct calls_loop *calls_loop_free(struct calls_loop *calls)
     return NULL;
 }
 
+void calls_begin_drain(struct calls_loop *calls, int64_t ms)
+{
+    calls->is_draining = true;
+    calls->drain_ends_ns = bus_now_ns(calls->bus) + ms * INT64_C(1000000);
+    calls_reattach_begin_drain(calls);
+}
+
 size_t calls_count(const struct calls_loop *calls)
 {
     return peg__quota_used(&calls->quotas.calls) + calls->assignments.n - calls->n_unknown;

@@ -131,6 +131,8 @@ void calls_evict_unknown(struct calls_loop *calls);
 void calls_on_moved(void *user, const char *incarnation);
 /* Calls coordinated, followed and assigned here, but for those that no coordinator knows of. */
 size_t calls_count(const struct calls_loop *calls);
+/* From now on: no new calls, and those that ended elsewhere are found soon. It has `ms`. */
+void calls_begin_drain(struct calls_loop *calls, int64_t ms);
 /* Those of them that are on their way to a provider, and in no queue yet. */
 size_t calls_count_unsent(const struct calls_loop *calls);
 

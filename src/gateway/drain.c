@@ -33,10 +33,8 @@ static struct calls_loop *calls_of(const struct going *going)
 static void begin_drain(void *user)
 {
     const struct going *going = (const struct going *)user;
-    struct calls_loop *calls = calls_of(going);
 
-    calls->is_draining = true;
-    calls->drain_ends_ns = bus_now_ns(calls->bus) + going->left_ms * 1000000;
+    calls_begin_drain(calls_of(going), going->left_ms);
     if (going->state->number == 0)
         gw_leader_resign(going->state->node->leader);
 }

@@ -205,6 +205,24 @@ def test_calls_and_providers_leave_a_node_that_drains():
         assert nodes[0].process.wait(WAIT_S) == 0
 
 
+def test_a_node_to_which_a_provider_came_with_its_calls_drains_as_soon_as_these_have_ended():
+    """The provider answers them at the node that it left, so this one has to look for their ends."""
+    with cluster(3) as (_, nodes, _), Tools(listed(*nodes)) as tools:
+        await_health(nodes, "handy")
+        left, asked, _ = tools.home(nodes)
+        calls = [begin("call", "handy", "note", *words, "--registry", asked.address)
+                 for words in ((), ("--idempotency-key", "once"))]
+        await_true(lambda: tools.notes() == 2, "the calls run")
+        left.process.send_signal(signal.SIGTERM)
+        await_true(lambda: tools.attached()[-1] != left.address, "the provider has come elsewhere")
+        tools.release()
+        assert ["noted" in call.communicate(timeout=WAIT_S)[0] for call in calls] == [True, True]
+        came = tools.home(nodes)[0]
+        came.process.send_signal(signal.SIGTERM)
+        assert came.process.wait(12) == 0  # without looking: after ten seconds at least, and mostly twenty
+        assert left.process.wait(WAIT_S) == 0
+
+
 def test_a_provider_waits_for_the_first_node_that_comes():
     with Redis() as redis, redis.node() as node, Caller(node) as caller:
         with Tools(f"127.0.0.1:{free_port()},127.0.0.1:{node.port},127.0.0.1:{free_port()}") as tools:

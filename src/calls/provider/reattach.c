@@ -23,6 +23,9 @@
 /* Several times before anything is dropped, and less often than coordinators ask. */
 enum { REVIEW_MS = PEG_LIMIT_GATEWAY_REPORTED_MS / 6 };
 
+/* A loop that drains waits for calls that may have ended elsewhere. */
+enum { DRAIN_REVIEW_MS = 1000 };
+
 /* So many are looked at before others have their turn: that takes a tenth of a millisecond, and
  * PEG_LIMIT_GATEWAY_CREDITS of them take some tens of rounds. */
 enum { CHECKS_AT_ONCE = 512 };
@@ -124,6 +127,12 @@ void calls_reattach_drop_unlisted(struct calls_provider *provider,
 
 /* ---- what became of them --------------------------------------------------------------------- */
 
+static void arm_review(struct calls_provider *provider)
+{
+    calls_arm(provider->calls, &provider->review,
+              provider->calls->is_draining ? DRAIN_REVIEW_MS : REVIEW_MS);
+}
+
 /* While the review is armed a part of them was looked at in this round. */
 void calls_reattach_continue(struct calls_provider *provider)
 {
@@ -137,7 +146,10 @@ void calls_reattach_continue(struct calls_provider *provider)
         calls_assignment_feed(assignment, ASSIGNMENT_ON_NOTIFY);
     }
     provider->has_unchecked = provider->unchecked;
-    calls_arm(provider->calls, &provider->review, provider->unchecked ? 0 : REVIEW_MS);
+    if (provider->unchecked)
+        calls_arm(provider->calls, &provider->review, 0);
+    else
+        arm_review(provider);
 }
 
 static void on_review(struct net_timer *timer)
@@ -158,7 +170,14 @@ static void on_review(struct net_timer *timer)
         calls_assignment_feed(each, ASSIGNMENT_ON_REVIEW);
     }
     if (has_any)
-        calls_arm(provider->calls, &provider->review, REVIEW_MS);
+        arm_review(provider);
+}
+
+void calls_reattach_begin_drain(struct calls_loop *calls)
+{
+    for (struct calls_provider *provider = calls->providers; provider; provider = provider->next)
+        if (provider->review.is_armed && !provider->has_unchecked)
+            arm_review(provider);
 }
 
 void calls_reattach_begin(struct calls_provider *provider)
