@@ -32,6 +32,7 @@ struct redis_conn {
     struct redis_traffic *traffic;
     int64_t progress_ns; /* when the last reply came, or when the first request was sent */
     bool is_awaited;     /* the loop expects replies */
+    bool has_tls;
     bool is_doomed;
     bool is_dropped;
     peg_error doom;
@@ -354,7 +355,9 @@ static void on_closed(void *user, const peg_error *cause)
 
     conn->stream = NULL;
     peg__fail_because(&error, PEG_EIO, "E_REDIS_CONNECT", cause,
-                      "there is no connection to Redis: check its address and that it runs");
+                      "there is no connection to Redis: check its address%s and that it runs",
+                      conn->has_tls ? ", the certificates (--redis-ca, --redis-cert, --redis-key)"
+                                    : "");
     lose_conn(conn, conn->is_doomed ? &conn->doom : &error);
 }
 
@@ -378,6 +381,7 @@ peg_status redis_conn_new(struct net_loop *loop, const struct net_address *addre
         return peg__fail_nomem(reterr);
     *conn = (struct redis_conn){
         .loop = loop,
+        .has_tls = options->tls,
         .events = *events,
         .user = user,
         .out = PEG__BUF(PEG_LIMIT_REDIS_OUT_BYTES),

@@ -85,6 +85,17 @@ static void send_first(struct redis_bus *bus)
     bus->queue = waiting;
 }
 
+/* It is logged already if it was noticed while the connection stood. */
+static void note_new_epoch(struct redis_bus *bus)
+{
+    atomic_fetch_add(&bus->hub->n_epochs, 1);
+    if (!bus->last_loss || strcmp(bus->last_loss, "E_REDIS_EPOCH") != 0)
+        peg__log(PEG_LOG_WARN, "E_REDIS_EPOCH",
+                 "loop %u: Redis was restarted or replaced, and may have lost registers: all calls "
+                 "are read again",
+                 (unsigned)bus->bus.self.loop);
+}
+
 static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
 {
     const uint64_t epoch = redis_epoch_number(epoch_text);
@@ -96,12 +107,15 @@ static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
     if (epoch != bus->epoch)
         bus->has_stepped = false; /* the new one says so already */
     if (was_ready && epoch != bus->epoch)
-        atomic_fetch_add(&bus->hub->n_epochs, 1);
+        note_new_epoch(bus);
     bus->epoch = epoch;
     bus->is_ready = true;
     bus->was_ready = true;
     bus->has_new_secret = false;
-    bus->last_refusal = NULL;
+    if (bus->last_loss)
+        peg__log(PEG_LOG_INFO, "E_REDIS_CONNECT", "loop %u: connected to Redis again",
+                 (unsigned)bus->bus.self.loop);
+    bus->last_loss = NULL;
     atomic_fetch_add(&bus->hub->n_connects, 1);
     net_loop_disarm(bus->loop, &bus->hold);
     send_first(bus);

@@ -165,7 +165,9 @@ struct redis_bus {
     struct redis_map maps[BUS_N_MAPS];
     struct redis_commands large; /* bodies and results to be fetched */
     size_t n_large;              /* that are being fetched */
-    const char *last_refusal;    /* its code: each is logged once */
+    const char *last_loss;       /* its code, since the loop was last connected */
+    uint64_t logged_loss;        /* the hash of its message: each is logged once */
+    int64_t loss_logged_ns;
     unsigned n_holds;
     bool is_dead;
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -182,11 +183,22 @@ static void on_push(void *user, const struct resp_value *push)
     redis_bus_release(bus);
 }
 
+/* A reason of the same kind may follow, and say more: a connection that ended, and then a
+ * certificate that is not accepted. */
+#define LOSS_NS (INT64_C(5) * PEG_NS_PER_S)
+
 static void log_loss(struct redis_bus *bus, const peg_error *error)
 {
-    if (bus->last_refusal && strcmp(bus->last_refusal, error->code) == 0)
+    static const struct peg__hash_key key = {1, 2};
+    const uint64_t message = peg__hash(key, peg__str(error->message));
+    const int64_t now_ns = net_loop_now_ns(bus->loop);
+    const bool is_same = bus->last_loss && strcmp(bus->last_loss, error->code) == 0;
+
+    if (is_same && (bus->logged_loss == message || now_ns - bus->loss_logged_ns < LOSS_NS))
         return;
-    bus->last_refusal = error->code;
+    bus->last_loss = error->code;
+    bus->logged_loss = message;
+    bus->loss_logged_ns = now_ns;
     peg__log(PEG_LOG_WARN, error->code, "loop %u: %s", (unsigned)bus->bus.self.loop,
              error->message);
 }
@@ -413,6 +425,9 @@ static peg_status make_tls(struct bus_redis_hub *hub, const struct bus_redis_opt
     if (!hub->url.is_tls && (from->ca_file || from->cert_file || from->key_file))
         return peg__fail(reterr, PEG_EINVAL, "E_TLS_CONFIG",
                          "the certificates for Redis need TLS: begin its URL with rediss://");
+    if (!from->cert_file != !from->key_file)
+        return peg__fail(reterr, PEG_EINVAL, "E_TLS_CONFIG",
+                         "--redis-cert and --redis-key are given together or not at all");
     return hub->url.is_tls ? net_tls_config_new(&options, &hub->tls, reterr) : PEG_OK;
 }
 

@@ -176,7 +176,20 @@ struct drain {
     struct bus_wait wait; /* the first member */
     struct grpc_call *call;
     struct bus *bus;
+    char id[GW_MEMBER_KEY];
 };
+
+/* The client names the node that it asked: this is about the other one. */
+static void fail_unreached(const struct drain *drain)
+{
+    char words[160];
+
+    snprintf(words, sizeof(words),
+             "node %s was lost, or has no connection to Redis, and did not get it: end it on its "
+             "own machine, or wait until its lease is over",
+             drain->id);
+    gw_fail(drain->call, WIRE_SERVICE_UNAVAILABLE, peg__str(words));
+}
 
 static void on_sent(struct bus_wait *wait, const struct bus_answer *answer)
 {
@@ -188,9 +201,7 @@ static void on_sent(struct bus_wait *wait, const struct bus_answer *answer)
                 peg__str("Redis did not answer, so the node may drain or not: look at `pegboard "
                          "cluster`, and try again"));
     else if (!answer->written)
-        gw_fail(drain->call, WIRE_SERVICE_UNAVAILABLE,
-                peg__str("the node is not connected to Redis, and did not get it: end it on its "
-                         "own machine, or wait until its lease is over"));
+        fail_unreached(drain);
     else
         pegboard_v1_admin_drain_node_reply(drain->call, &response);
 }
@@ -211,15 +222,14 @@ static void drain_other(struct grpc_call *call, struct gw_node *node, struct cal
         .kind = BUS_DRAIN, .deadline_ms = drain_ms, .from = calls->bus->self};
     struct drain *drain =
         (struct drain *)peg__arena_alloc_zero(grpc_call_arena(call), sizeof(*drain));
-    char id[GW_MEMBER_KEY];
 
     if (!drain) {
         gw_fail_memory(call);
         return;
     }
-    gw_member_key(target, id);
-    log_drain(node, call, id);
     *drain = (struct drain){.wait.fn = on_sent, .call = call, .bus = calls->bus};
+    gw_member_key(target, drain->id);
+    log_drain(node, call, drain->id);
     grpc_call_set_state(call, drain);
     bus_send(calls->bus, (struct bus_address){.node = target}, &message, &drain->wait);
 }
