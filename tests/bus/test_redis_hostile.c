@@ -333,6 +333,21 @@ TEST(a_step_of_time_asks_for_another_epoch)
     fk_stop();
 }
 
+/* Registers expire by that clock: what is absent now may have been there. */
+TEST(what_is_read_behind_a_step_of_time_counts_under_another_epoch)
+{
+    uint64_t epoch;
+
+    open_on_fake();
+    epoch = state_of(0).epoch;
+    fk_say("GET", epoch_reply());
+    CHECK(c_read(0, c_key(1, BUS_CLAIM, 1)).answer.epoch == epoch);
+    fk_say("TIME", "*2\r\n+1700000100\r\n+5\r\n");
+    CHECK(c_read(0, c_key(1, BUS_CLAIM, 1)).answer.epoch != epoch);
+    c_close();
+    fk_stop();
+}
+
 /* ---- cuts ----------------------------------------------------------------------------------- */
 
 /* The connection is cut behind the n-th command, whichever that is: each request is answered once,

@@ -242,7 +242,7 @@ static void on_epoch(struct redis_request *request, const struct resp_value *rep
         redis_count_round_trip(bus->hub, net_loop_now_ns(bus->loop) - command->answer.asked_ns);
     bus->group = (struct redis_commands){0};
     while ((answered = redis_commands_take(&group))) {
-        answered->answer.epoch = epoch;
+        answered->answer.epoch = epoch + bus->has_stepped;
         if (is_known)
             redis_command_give(answered);
         else
@@ -255,6 +255,8 @@ static void on_epoch(struct redis_request *request, const struct resp_value *rep
     redis_bus_release(bus);
 }
 
+/* Registers expire by the server's time: if that has stepped, what is absent may have been there.
+ * So the time is asked for behind them, too, and a step counts as another epoch. */
 void redis_put_epoch(struct redis_bus *bus)
 {
     struct redis_command *command;
@@ -266,6 +268,7 @@ void redis_put_epoch(struct redis_bus *bus)
     if (!command)
         return; /* tried again: the group waits, and its time is the server's to pass */
     bus->n_in_group = 0;
+    redis_put_time(bus);
     mark = redis_queue_mark(&bus->queue);
     resp_put_command(&bus->queue.out, 2);
     resp_puts(&bus->queue.out, "GET");

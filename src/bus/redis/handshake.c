@@ -109,6 +109,7 @@ static void end_handshake(struct redis_bus *bus, peg_str epoch_text)
     if (was_ready && epoch != bus->epoch)
         note_new_epoch(bus);
     bus->epoch = epoch;
+    bus->has_asked_epoch = false;
     bus->is_ready = true;
     bus->was_ready = true;
     bus->has_new_secret = false;
@@ -179,6 +180,7 @@ void redis_put_new_epoch(struct redis_bus *bus)
     }
     put_epoch_script(bus, &bus->queue.out, bus->epoch_text, text);
     redis_command_ask(command, mark);
+    bus->has_asked_epoch = true;
     bus->n_in_group++; /* it is read, and found to be another one */
 }
 

@@ -159,8 +159,10 @@ struct redis_bus {
     int64_t lease_ns;
     int64_t fence_counted_ns; /* until when its fenced time is in the counters */
     struct redis_offset offset;
-    int64_t offset_ns; /* from the monotonic clock to cluster time */
-    bool has_stepped;  /* Redis TIME has, under the epoch that is known */
+    int64_t offset_ns;    /* from the monotonic clock to cluster time */
+    bool has_stepped;     /* Redis TIME has, under the epoch that is known: what is absent may have
+                           * been there */
+    bool has_asked_epoch; /* for that */
 
     struct redis_map maps[BUS_N_MAPS];
     struct redis_commands large; /* bodies and results to be fetched */
@@ -322,7 +324,8 @@ void redis_put_reap(struct redis_bus *bus);
 /* The bus ends with a lease of its own address: notifies the others now. */
 void redis_put_end(struct redis_bus *bus);
 void redis_on_lost_loop(struct redis_bus *bus, peg_str text);
-/* Redis TIME; asked_ns: when it was asked for. */
+/* Asks for Redis TIME; and what it says. asked_ns: when it was asked for. */
+void redis_put_time(struct redis_bus *bus);
 void redis_note_time(struct redis_bus *bus, const struct resp_value *reply, int64_t asked_ns);
 void redis_free_names(struct redis_bus *bus);
 

@@ -105,7 +105,7 @@ void redis_note_time(struct redis_bus *bus, const struct resp_value *reply, int6
         return;
     offset.min_ns = time_ns - net_loop_now_ns(bus->loop);
     offset.max_ns = time_ns - asked_ns;
-    bus->has_stepped = has_stepped(bus, &offset);
+    bus->has_stepped |= has_stepped(bus, &offset);
     bus->offset = offset;
     bus->offset_ns = offset.min_ns + (offset.max_ns - offset.min_ns) / 2;
 }
@@ -120,7 +120,7 @@ static void on_time(struct redis_request *request, const struct resp_value *repl
     redis_command_give(command);
 }
 
-static void put_time(struct redis_bus *bus)
+void redis_put_time(struct redis_bus *bus)
 {
     const size_t mark = redis_queue_mark(&bus->queue);
     struct redis_command *command = redis_command_new(bus, NULL, on_time);
@@ -300,10 +300,9 @@ void redis_put_leases(struct redis_bus *bus)
         put_batch(bus, batch, n);
     }
     if (has_own && !bus->is_dead) {
-        put_time(bus);
         put_info(bus);
         redis_maps_compare(bus);
-        bus->n_in_group++; /* the epoch too */
+        bus->n_in_group++; /* time and epoch too */
     }
     redis_bus_release(bus);
 }

@@ -86,10 +86,8 @@ static void flush_round(struct net_later *later)
         return;
     }
     redis_bus_hold(bus);
-    if (bus->has_stepped) {
-        bus->has_stepped = false;
+    if (bus->has_stepped && !bus->has_asked_epoch)
         redis_put_new_epoch(bus);
-    }
     redis_put_leases(bus);
     if (!bus->is_dead) {
         const size_t n_before = bus->queue.requests.n;

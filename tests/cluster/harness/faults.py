@@ -5,6 +5,8 @@ import asyncio
 import signal
 import time
 
+from processes import ended
+
 
 class Faults:
     """Drawn by the seed of the schedule from those that its plan has."""
@@ -48,6 +50,7 @@ class Faults:
         node.downs.append(down)
         node.is_leaving = True
         node.signal(signal.SIGKILL)
+        await ended(node.process)  # until then it listens, and would be taken for the next one
         await asyncio.sleep(self.dice.choice((self.dice.uniform(0, 0.3), self.spread(0.5, 2))))
         await self.again(node, fault, down)
 
@@ -236,6 +239,9 @@ class Faults:
             epoch = self.begin_epoch(is_lossy=False)
             self.history.steps.append(time.monotonic())
             self.world.redis_clock.set(self.step())
+            seconds, microseconds = await self.world.redis.ask("TIME")
+            if abs(int(seconds) + int(microseconds) / 1e6 - self.world.cluster_now()) > 0.2:
+                raise RuntimeError("the clock of Redis was set, and it has another time")
             self.end_epoch(fault, epoch, False)
 
     async def step_node(self):
