@@ -242,7 +242,7 @@ static void on_epoch(struct redis_request *request, const struct resp_value *rep
         redis_count_round_trip(bus->hub, net_loop_now_ns(bus->loop) - command->answer.asked_ns);
     bus->group = (struct redis_commands){0};
     while ((answered = redis_commands_take(&group))) {
-        answered->answer.epoch = epoch + bus->has_stepped;
+        answered->answer.epoch = bus->has_stepped ? epoch + 1 : epoch; /* any but that one */
         if (is_known)
             redis_command_give(answered);
         else

@@ -20,16 +20,15 @@ struct meaning {
     bool is_of_all; /* every command would get it */
 };
 
-#define ALLOW                                                                                      \
-    "allow its user what docs/cluster.md says: commands on keys and channels peg:*, and of "       \
-    "direct "                                                                                      \
-    "toolsets pulse:*, registry:* and map:* (ACL SETUSER)"
+#define ALLOW_MORE                                                                                 \
+    "allow its user the keys, channels and commands that docs/cluster.md says, or docs/direct.md " \
+    "for a direct provider (ACL SETUSER)"
 
 static const struct meaning meanings[] = {
     {"NOAUTH", "E_REDIS_AUTH", "it wants a password: set REDIS_PASSWORD", true},
     {"WRONGPASS", "E_REDIS_AUTH", "correct the user or the password", true},
-    {"NOPERM", "E_REDIS_AUTH", ALLOW, false},
-    {"ERR The user executing the script", "E_REDIS_AUTH", ALLOW, false},
+    {"NOPERM", "E_REDIS_AUTH", ALLOW_MORE, false},
+    {"ERR The user executing the script", "E_REDIS_AUTH", ALLOW_MORE, false},
     {"LOADING", "E_REDIS_LOADING", "it reads its data from disk: wait", true},
     {"BUSY", "E_REDIS_LOADING", "it runs a script: wait, or SCRIPT KILL", false},
     {"READONLY", "E_REDIS_ROLE", "it is a replica: give the address of the primary", true},

@@ -91,8 +91,8 @@ static void note_new_epoch(struct redis_bus *bus)
     atomic_fetch_add(&bus->hub->n_epochs, 1);
     if (!bus->last_loss || strcmp(bus->last_loss, "E_REDIS_EPOCH") != 0)
         peg__log(PEG_LOG_WARN, "E_REDIS_EPOCH",
-                 "loop %u: Redis was restarted or replaced, and may have lost registers: all calls "
-                 "are read again",
+                 "loop %u: Redis was restarted, replaced or flushed, and may have lost registers: "
+                 "all calls are read again",
                  (unsigned)bus->bus.self.loop);
 }
 

@@ -165,6 +165,7 @@ void calls_reattach_drop_unlisted(struct calls_provider *provider,
 /* Coordinators and registers have their turn in parts, when the stream is ready. */
 void calls_reattach_begin(struct calls_provider *provider);
 void calls_reattach_continue(struct calls_provider *provider);
+/* Those that have ended elsewhere are found sooner. */
 void calls_reattach_begin_drain(struct calls_loop *calls);
 
 /* ---- providers.c ---- */
